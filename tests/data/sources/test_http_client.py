@@ -7,7 +7,7 @@ import pytest
 
 from tests.data.file_server import FileServer, serving
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.fetch import RetryPolicy, download
+from workflow_scripts.data.sources.fetch import Request, RetryPolicy, download
 from workflow_scripts.data.sources.http_client import (
     is_in_unproxied_network,
     make_client,
@@ -38,7 +38,8 @@ def server():
 
 def get(url: str, folder: Path) -> bytes:
     part = folder / "part"
-    download(url, part, len(CONTENT), False, lambda done, total: None, ONE_ATTEMPT)
+    request = Request(url, part, len(CONTENT), pinned=False)
+    download(request, lambda done, total: None, ONE_ATTEMPT)
     return part.read_bytes()
 
 

@@ -89,24 +89,17 @@ def split_by_compound(
             f"but '{rarest}' is {atoms[rarest]} times in train; choose a larger trained_share"
         )
 
-    added_rows = set(added)
-    trained_compounds = set()
-    trained_contexts = set()
-    for row, compound in pairs:
-        if row in added_rows:
-            trained_compounds.add(compound)
-            trained_contexts.add(mask_compound(row.source, compound))
-    n_in_trained_context = 0
-    for row, compound in tested:
-        if mask_compound(row.source, compound) in trained_contexts:
-            n_in_trained_context += 1
-    n_left_out = len(numbers) - len(new) - len(trained_compounds)
+    trained_rows = set(added)
+    trained = [(row, compound) for row, compound in pairs if row in trained_rows]
+    n_trained = len({compound for _row, compound in trained})
+    n_in_trained_context = count_trained_contexts(tested, trained)
     notes = [
-        f"train: {len(added)} more pairs, those of {len(trained_compounds)} of the {len(numbers)} "
-        "compounds of cg_test",
+        f"train: {len(added)} more pairs, those of {n_trained} of the {len(numbers)} compounds of "
+        "cg_test",
         f"cg_test: the {len(tested)} pairs of {len(new)} compounds, of which no pair of train has "
         "one",
-        f"left out: {n_left_out} compounds whose pairs all have one of cg_test",
+        f"left out: {len(numbers) - len(new) - n_trained} compounds whose pairs all have one of "
+        "cg_test",
         f"cg_test: {n_in_trained_context} pairs have a context that is in train with another "
         "compound",
         f"train: each of the {len(atoms)} atoms of cg_test at least {atoms[rarest]} times "
@@ -124,6 +117,17 @@ def split_by_compound(
         protocol="reduced",
         described={"atoms": collect_by_part(atoms)},
     )
+
+
+def count_trained_contexts(
+    tested: list[tuple[Example, str]], trained: list[tuple[Example, str]]
+) -> int:
+    """Return how many tested pairs have the context of a trained one, with another compound.
+
+    tested, trained: pairs of sentences, each with its compound.
+    """
+    contexts = {mask_compound(row.source, compound) for row, compound in trained}
+    return sum(mask_compound(row.source, compound) in contexts for row, compound in tested)
 
 
 def select_new_compounds(compounds: Collection[str], settings: Options) -> set[str]:

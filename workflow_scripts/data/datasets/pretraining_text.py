@@ -9,9 +9,9 @@ an item with at least SHORT words.
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -31,6 +31,9 @@ from workflow_scripts.data.formats import wikitext
 from workflow_scripts.data.formats.wordnet import WordNet, split_gloss
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.splits import split_by_key
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SEED = 42
 # The last form is the prompt of the inverse dictionary tasks, with the cleaned definition that they
@@ -107,26 +110,38 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
     tables = {}
     notes = []
-    for split, of_split in splits.items():
-        encodings = tokenizer.encode_batch_fast([document.text for document in of_split])
-        tables[split] = {
-            "source": [document.source for document in of_split],
-            "ids": [encoding.ids for encoding in encodings],
-        }
+    for split, documents_of_split in splits.items():
+        tables[split] = encode_documents(tokenizer, documents_of_split)
         notes.append(f"{split}: {describe_sizes(**tables[split])}")
-    labels = Counter(item.label for item in items)
-    one_token = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
-    n_answered = sum(labels[label] for label in one_token)
     notes += [
-        f"vocabulary of {tokenizer.get_vocab_size()}; {len(one_token)} of {len(labels)} words of "
-        "the inverse dictionary are one token without a space before them, the answers of "
-        f"{n_answered} of {len(items)} items",
+        describe_answers(tokenizer, items),
         "left out: the text of validation and test items, and texts that contain such a text of "
         f"{SHORT} or more words",
     ]
     tokenizer_file = tokenizer.to_str(pretty=True) + "\n"
     files = {DataFolder(Path()).tokenizer.name: tokenizer_file}
     return TableDataset(tables, notes, "reduced", files)
+
+
+def encode_documents(tokenizer: "Tokenizer", documents: Sequence[Document]) -> dict[str, list[Any]]:
+    """Return the columns of a split: the source of each document, and its token ids."""
+    encodings = tokenizer.encode_batch_fast([document.text for document in documents])
+    return {
+        "source": [document.source for document in documents],
+        "ids": [encoding.ids for encoding in encodings],
+    }
+
+
+def describe_answers(tokenizer: "Tokenizer", items: Sequence[Item]) -> str:
+    """Say of how many words and items of the inverse dictionary the answer is one token."""
+    labels = Counter(item.label for item in items)
+    one_token = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
+    n_answered = sum(labels[label] for label in one_token)
+    return (
+        f"vocabulary of {tokenizer.get_vocab_size()}; {len(one_token)} of {len(labels)} words of "
+        "the inverse dictionary are one token without a space before them, the answers of "
+        f"{n_answered} of {len(items)} items"
+    )
 
 
 def make_documents(source: str, texts: Iterable[str], held_out: "HeldOutTexts") -> list[Document]:

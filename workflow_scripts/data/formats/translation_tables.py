@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SIDES = ("source", "target")
+PAIR_COLUMNS = (*SIDES, "subset", "source_ids", "target_ids")  # of a prepared split
 END = "</w>"  # marks a piece that ends a token
 UNKNOWN = "<unk>"
 Chunks = Iterable[list[tuple[str, str]]]
@@ -126,26 +127,41 @@ def write_tables(
             words=split != "train",
         )
     pieces = format_pieces(tokenizer)
-    vocabulary = {}
-    new_ids = {}
+    vocabularies = {}
     for side in SIDES:
-        ids = rank_pieces(joint_files["train"], side, pieces)
-        vocabulary[side] = SPECIAL_TOKENS + [pieces[piece_id] for piece_id in ids]
-        new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
-        new_ids[side][ids] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
+        vocabularies[side] = SideVocabulary.make(joint_files["train"], side, pieces)
+    vocabulary = {side: vocabularies[side].pieces for side in SIDES}
     write_json(DataFolder(folder).vocabulary, vocabulary)
     splits = {}
     for split, path in joint_files.items():
         columns = test_columns if split == "test" else {}
-        splits[split] = remap_ids(
-            path, DataFolder(folder).split(split), new_ids, vocabulary, columns
-        )
+        splits[split] = remap_ids(path, DataFolder(folder).split(split), vocabularies, columns)
         splits[split]["left_out"] = left_out[split]
         path.unlink()
     return {
         "splits": splits,
-        "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()},
+        "vocabulary": {side: len(vocabulary[side]) for side in SIDES},
     }
+
+
+@dataclass(frozen=True)
+class SideVocabulary:
+    """The vocabulary of one side: its V pieces by id, of the J pieces of both sides together.
+
+    new_ids [J]: the id of each joint id, UNKNOWN_ID for pieces that the side has not in training.
+    """
+
+    pieces: list[str]
+    new_ids: np.ndarray
+
+    @classmethod
+    def make(cls, training: Path, side: str, joint_pieces: list[str]) -> "SideVocabulary":
+        """Make it of the training text, a file of `encode_pairs`. joint_pieces: by joint id."""
+        joint_ids = rank_pieces(training, side, joint_pieces)
+        pieces = SPECIAL_TOKENS + [joint_pieces[joint_id] for joint_id in joint_ids]
+        new_ids = np.full(len(joint_pieces), UNKNOWN_ID, np.int32)
+        new_ids[joint_ids] = np.arange(len(SPECIAL_TOKENS), len(pieces), dtype=np.int32)
+        return cls(pieces, new_ids)
 
 
 def rank_pieces(path: Path, side: str, pieces: list[str]) -> list[int]:
@@ -232,35 +248,26 @@ def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
 def remap_ids(
     path: Path,
     out: Path,
-    new_ids: dict[str, np.ndarray],
-    vocabulary: dict[str, list[str]],
+    vocabularies: dict[str, SideVocabulary],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
     """Write a split as Parquet from a file of `encode_pairs`, with each side's own ids.
 
     The columns are those of the file with new ids, the text of each side as pieces, an empty
-    `subset`, and `columns`. new_ids: side -> new id of each joint id, UNKNOWN_ID for pieces that
-    the side has not in training. vocabulary: side -> pieces by new id. columns: texts of all rows
-    of the split, for a split of which no pair was left out. Returns the counts of dataset.json:
-    rows, pieces that are UNKNOWN_ID on either side, and the pieces of the longest source and
-    target.
+    `subset`, and `columns`. vocabularies: by side. columns: texts of all rows of the split, for a
+    split of which no pair was left out. Returns the counts of dataset.json: rows, pieces that are
+    UNKNOWN_ID on either side, and the pieces of the longest source and target.
     """
     import pyarrow
     import pyarrow.parquet
 
     text = pyarrow.string()
-    numbers = pyarrow.list_(pyarrow.int32())
-    types = {
-        "source": text,
-        "target": text,
-        "subset": text,
-        "source_ids": numbers,
-        "target_ids": numbers,
-    }
     with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
-        copied_columns = [name for name in reader.schema.names if name not in types]
-    types |= dict.fromkeys([*copied_columns, *columns], text)
-    pieces_by_id = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
+        copied_columns = [name for name in reader.schema.names if name not in PAIR_COLUMNS]
+    types = dict.fromkeys((*PAIR_COLUMNS, *copied_columns, *columns), text)
+    for side in SIDES:
+        types[f"{side}_ids"] = pyarrow.list_(pyarrow.int32())
+    pieces_by_id = {side: pyarrow.array(vocabularies[side].pieces, text) for side in SIDES}
     counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
     with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
         for batch in iterate_batches(path):
@@ -272,7 +279,7 @@ def remap_ids(
                 arrays[name] = pyarrow.array(values[start:end], text)
             for side in SIDES:
                 joint_ids = batch[f"{side}_ids"]
-                remapped = remap_side(joint_ids, new_ids[side], pieces_by_id[side])
+                remapped = remap_side(joint_ids, vocabularies[side].new_ids, pieces_by_id[side])
                 arrays[f"{side}_ids"] = remapped.ids
                 arrays[side] = remapped.texts
                 longest = int(joint_ids.value_lengths().to_numpy().max())

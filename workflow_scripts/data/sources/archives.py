@@ -99,24 +99,36 @@ def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
     Raises UserError if broken or too large.
     """
-    with report_broken(path, DAMAGED), ExitStack() as opened:
+    with report_broken(path, DAMAGED):
         if zipfile.is_zipfile(path):
-            archive = opened.enter_context(zipfile.ZipFile(path))
-            members = archive.infolist()
-            check_limits(path, sum(member.file_size for member in members), len(members))
-            for member in members:
-                if not member.is_dir() and not is_link(member):
-                    with archive.open(member) as content:
-                        yield member.filename, content
+            yield from _iterate_zip(path)
         else:
-            packed = opened.enter_context(open(path, "rb"))
-            if packed.peek(len(DEBIAN)).startswith(DEBIAN):
-                packed = find_debian_data(packed)
-            tar = opened.enter_context(tarfile.open(fileobj=unpack_stream(packed, path), mode="r|"))
-            for count, entry in enumerate(tar, start=1):
-                check_limits(path, 0, count)
-                if entry.isfile():
-                    yield entry.name, tar.extractfile(entry)
+            yield from _iterate_tar(path)
+
+
+def _iterate_zip(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (name, content) of the regular files of a zip."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_limits(path, sum(member.file_size for member in members), len(members))
+        for member in members:
+            if member.is_dir() or is_link(member):
+                continue
+            with archive.open(member) as content:
+                yield member.filename, content
+
+
+def _iterate_tar(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (name, content) of the regular files of a tar, or of the tar in a deb."""
+    with ExitStack() as opened:
+        packed = opened.enter_context(open(path, "rb"))
+        if packed.peek(len(DEBIAN)).startswith(DEBIAN):
+            packed = find_debian_data(packed)
+        tar = opened.enter_context(tarfile.open(fileobj=unpack_stream(packed, path), mode="r|"))
+        for count, entry in enumerate(tar, start=1):
+            check_limits(path, 0, count)
+            if entry.isfile():
+                yield entry.name, tar.extractfile(entry)
 
 
 def is_link(member: zipfile.ZipInfo) -> bool:

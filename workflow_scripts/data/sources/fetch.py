@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,43 +75,50 @@ class TransientError(Exception):
         self.wait = wait
 
 
-def download(
-    url: str,
-    part: Path,
-    expected_bytes: int | None,
-    pinned: bool,
-    advance: Advance,
-    policy: RetryPolicy,
-    headers: dict[str, str] | None = None,
-) -> None:
-    """Download `url` to `part`, resuming from the bytes already in it if the server supports it.
+@dataclass(frozen=True)
+class Request:
+    """What to download, and to which file.
 
-    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by
-    a strong ETag that the file is the same. After a broken connection `part` keeps the received
-    bytes. Raises UserError if the server refuses, offers another size, or stays unreachable. A
-    redirect to another host gets no Authorization.
+    Without a checksum for a later check (`pinned` false), a download resumes only if the server
+    confirms by a strong ETag that the file is the same. `part` keeps the bytes received so far.
     """
+
+    url: str
+    part: Path
+    expected_bytes: int | None
+    pinned: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def download(request: Request, advance: Advance, policy: RetryPolicy) -> None:
+    """Download a file, resuming from the bytes already in its part if the server supports it.
+
+    After a broken connection the part keeps the received bytes. Raises UserError if the server
+    refuses, offers another size, or stays unreachable. A redirect to another host gets no
+    Authorization.
+    """
+    url = request.url
     etag = ""
     failures = 0  # in a row without a new byte
     # Size and offsets of a compressed body differ from those of the file.
-    all_headers = {"Accept-Encoding": "identity", **(headers or {})}
-    with make_client(url, all_headers, refuse_unsafe_redirect) as client:
+    headers = {"Accept-Encoding": "identity", **request.headers}
+    with make_client(url, headers, refuse_unsafe_redirect) as client:
         while True:
-            if not (pinned or etag):
-                part.unlink(missing_ok=True)
-            size_before = count_bytes(part)
+            if not (request.pinned or etag):
+                request.part.unlink(missing_ok=True)
+            size_before = count_bytes(request.part)
+            range_headers = build_range(size_before, etag)
             try:
-                range_headers = build_range(size_before, etag)
                 with client.stream("GET", url, headers=range_headers) as response:
                     if response.is_success:
                         etag = get_strong_etag(response)
-                    receive(response, url, part, expected_bytes, advance)
+                    receive(response, request, advance)
                 return
             except httpx2.UnsupportedProtocol as error:
                 raise UserError(f"{url}: {error}") from error
             except (TransientError, httpx2.TransportError) as fault:
                 failures += 1
-                if count_bytes(part) > size_before:
+                if count_bytes(request.part) > size_before:
                     failures = 1
                 check_attempts(url, fault, failures, policy)
                 time.sleep(policy.compute_wait(fault, failures))
@@ -151,14 +158,10 @@ def get_strong_etag(response: httpx2.Response) -> str:
 
 
 def download_checked(
-    url: str,
-    part: Path,
-    expected_bytes: int | None,
-    pinned: bool,
+    request: Request,
     find_problem: Callable[[Path], str | None],
     advance: Advance,
     policy: RetryPolicy,
-    headers: dict[str, str] | None = None,
 ) -> None:
     """Download like `download` and check the file.
 
@@ -167,69 +170,103 @@ def download_checked(
     """
     while True:
         kept = 0
-        if pinned:
-            kept = count_bytes(part)
-        if not expected_bytes or kept < expected_bytes:
-            download(url, part, expected_bytes, pinned, advance, policy, headers)
-        if not (problem := find_problem(part)):
+        if request.pinned:
+            kept = count_bytes(request.part)
+        if not request.expected_bytes or kept < request.expected_bytes:
+            download(request, advance, policy)
+        problem = find_problem(request.part)
+        if not problem:
             return
-        part.unlink()
+        request.part.unlink()
         if not kept:
-            raise UserError(f"{url} {problem}, nothing was kept")
+            raise UserError(f"{request.url} {problem}, nothing was kept")
         # The wrong bytes may come from an earlier invocation or another URL, so try once more from
         # the start.
 
 
-def receive(
-    response: httpx2.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance
-) -> None:
-    """Write the body to `part`: appended (206) or from the start (200).
+def receive(response: httpx2.Response, request: Request, advance: Advance) -> None:
+    """Write the body to the part: appended (206) or from the start (200).
 
     Raises TransientError if another request may succeed, and UserError if none can.
     """
+    check_status(response, request)
+    offset = find_offset(response, request.part)
+    total = find_total(response, offset)
+    if request.expected_bytes is None:
+        write_body(response, request, offset, total, advance)
+        return
+    if total not in (None, request.expected_bytes):
+        request.part.unlink(missing_ok=True)
+        raise refuse_size(request, f"the server offers {total}")
+    done = write_body(response, request, offset, request.expected_bytes, advance)
+    if done > request.expected_bytes:
+        request.part.unlink()
+        raise refuse_size(request, "the server sends more")
+    if done < request.expected_bytes:
+        raise TransientError(f"the body ended after {done} of {request.expected_bytes} bytes")
+
+
+def check_status(response: httpx2.Response, request: Request) -> None:
+    """Raise TransientError or UserError unless the response has a body to keep."""
     status = response.status_code
     if status in TRANSIENT_STATUSES:
-        raise TransientError(
-            f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", ""))
-        )
+        wait = parse_retry_after(response.headers.get("Retry-After", ""))
+        raise TransientError(f"HTTP status {status}", wait)
     if status == 416:
-        part.unlink(missing_ok=True)
+        request.part.unlink(missing_ok=True)
         raise TransientError(
             "HTTP status 416: the server has fewer bytes than were kept; starting again"
         )
     if status not in (200, 206):
-        raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
-    offset = 0
-    if status == 206:
-        offset = count_bytes(part)
-        content_range = response.headers.get("Content-Range", "")
-        if not content_range.startswith(f"bytes {offset}-"):
-            part.unlink(missing_ok=True)
-            raise TransientError("the server sent another range than was asked for; starting again")
-    total = None
-    length = response.headers.get("Content-Length", "")
-    if length.isdecimal():
-        total = offset + int(length)
-    if expected_bytes is not None and total not in (None, expected_bytes):
+        raise UserError(f"{request.url}: HTTP status {status} {response.reason_phrase}".rstrip())
+
+
+def find_offset(response: httpx2.Response, part: Path) -> int:
+    """Return the place in the file at which the body begins.
+
+    Raises TransientError if it is neither the start nor the end of what is in `part`.
+    """
+    if response.status_code != 206:
+        return 0
+    offset = count_bytes(part)
+    content_range = response.headers.get("Content-Range", "")
+    if not content_range.startswith(f"bytes {offset}-"):
         part.unlink(missing_ok=True)
-        raise UserError(
-            f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}"
-        )
+        raise TransientError("the server sent another range than was asked for; starting again")
+    return offset
+
+
+def find_total(response: httpx2.Response, offset: int) -> int | None:
+    """Return the bytes of the whole file, None if the server does not say how many are to come."""
+    length = response.headers.get("Content-Length", "")
+    if not length.isdecimal():
+        return None
+    return offset + int(length)
+
+
+def write_body(
+    response: httpx2.Response, request: Request, offset: int, total: int | None, advance: Advance
+) -> int:
+    """Write the body to the part, and return the bytes of the file that were received in all.
+
+    Of a body that is larger than expected, the rest is not written.
+    """
+    limit = request.expected_bytes
     done = offset
-    with open(part, "ab" if offset else "wb") as stream:
+    with open(request.part, "ab" if offset else "wb") as stream:
         for chunk in response.iter_raw():
             done += len(chunk)
-            if expected_bytes is not None and done > expected_bytes:
+            if limit is not None and done > limit:
                 break
             stream.write(chunk)
-            advance(done, expected_bytes or total)
-    if expected_bytes is not None and done > expected_bytes:
-        part.unlink()
-        raise UserError(
-            f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more"
-        )
-    if expected_bytes is not None and done < expected_bytes:
-        raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
+            advance(done, total)
+    return done
+
+
+def refuse_size(request: Request, problem: str) -> UserError:
+    """Return the error for a file of another size than the declared one."""
+    expected = f"expected {request.expected_bytes} bytes"
+    return UserError(f"{request.url}: wrong size: {expected}, {problem}")
 
 
 def refuse_unsafe_redirect(response: httpx2.Response) -> None:
@@ -348,9 +385,8 @@ def try_origin(
     find_problem = partial(describe_mismatch, source)
     try:
         if origin in source.urls:
-            download_checked(
-                origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy
-            )
+            request = Request(origin, part, source.bytes, pinned=source.sha256 is not None)
+            download_checked(request, find_problem, advance, policy)
             return None
         if origin.startswith(PIP):
             download_wheel(source, part)

@@ -22,6 +22,7 @@ from workflow_scripts.data.sources.declared import Repository, load_repositories
 from workflow_scripts.data.sources.fetch import (
     TRANSIENT_STATUSES,
     Advance,
+    Request,
     RetryPolicy,
     count_bytes,
     download_checked,
@@ -236,7 +237,8 @@ def download_files(
             if find_file_problem(part / file.rfilename, file):
                 loading = part / f"{file.rfilename}.part"
                 check = partial(find_file_problem, file=file)
-                download_checked(url, loading, file.size, True, check, advance_all, policy, headers)
+                request = Request(url, loading, file.size, pinned=True, headers=headers)
+                download_checked(request, check, advance_all, policy)
                 os.replace(loading, part / file.rfilename)
         except UserError as error:
             raise UserError(

@@ -177,23 +177,30 @@ def make_entries() -> dict[str, list[Entry]]:
     """Return part of speech -> entries, without repeated definitions."""
     rng = random.Random("wordnet stand-in")
     entries = {"noun": make_nouns(rng)}
-    for part, (frame, words) in OTHERS.items():
-        entries[part] = []
-        for word, manner in words.items():
-            for first, second in rng.sample(list(permutations(MANNERS, 2)), SENSES):
-                remark = ""
-                lemma = word
-                if part == "adj":
-                    remark = "(usually followed by `to') "
-                    if rng.random() < 0.3:
-                        lemma = f"{word}(p)"
-                example = rng.choice(EXAMPLES)
-                gloss = f"{remark}{frame.format(manner, first)}, {second}{example}"
-                entries[part].append(Entry([lemma], gloss))
+    for part in OTHERS:
+        entries[part] = make_others(part, rng)
     # Without counts, so that they are never answers. Last, so that they do not change the offsets
     # of other entries.
     for part, synsets in SYNONYMS.items():
         entries[part] += [Entry(lemmas, gloss) for gloss, lemmas in synsets.items()]
+    return entries
+
+
+def make_others(part: str, rng: random.Random) -> list[Entry]:
+    """Return the entries of verbs, adjectives or adverbs, with several senses of each word."""
+    frame, words = OTHERS[part]
+    entries = []
+    for word, manner in words.items():
+        for first, second in rng.sample(list(permutations(MANNERS, 2)), SENSES):
+            remark = ""
+            lemma = word
+            if part == "adj":
+                remark = "(usually followed by `to') "
+                if rng.random() < 0.3:
+                    lemma = f"{word}(p)"
+            example = rng.choice(EXAMPLES)
+            gloss = f"{remark}{frame.format(manner, first)}, {second}{example}"
+            entries.append(Entry([lemma], gloss))
     return entries
 
 

@@ -47,6 +47,20 @@ class SplitToDecode:
         return count
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """What scoring a split needs besides its outputs.
+
+    data: the folder of the prepared data. groups: the subsets of each group of subsets that gets a
+    score of its own. with_items: whether the predictions have a column `item`.
+    """
+
+    settings: Seq2SeqEvaluation
+    data: Path
+    groups: dict[str, list[str]]
+    with_items: bool
+
+
 class Kind(TaskKind):
     """Sequence to sequence: outputs are decoded, and compared with the references."""
 
@@ -77,38 +91,27 @@ class Kind(TaskKind):
         """
         settings = checkpoint.settings
         target_words = read_vocabularies(checkpoint.folder)["target"]
-        groups = read_mapping(DataFolder(data).manifest).get("subset_groups", {})
         splits = read_splits(checkpoint, data)
-        have_items = any(split.items is not None for split in splits)
+        scoring = Scoring(
+            settings,
+            data,
+            groups=read_mapping(DataFolder(data).manifest).get("subset_groups", {}),
+            with_items=any(split.items is not None for split in splits),
+        )
         readouts = [None, *checkpoint.spec.kept_checkpoints]
-        sentences = sum(split.count_sentences() for split in splits)
+        sentences = len(readouts) * sum(split.count_sentences() for split in splits)
         predictions = []
         scores = []
-        with Reporter(
-            checkpoint.name, len(readouts) * sentences, progress, unit="sentences"
-        ) as reporter:
+        with Reporter(checkpoint.name, sentences, progress, unit="sentences") as reporter:
             for readout in readouts:
                 if readout:
                     load_weight_file(model, checkpoint.folder / f"{readout}.safetensors")
                 for split in splits:
                     reporter.set_stage(describe_stage(split.name, readout))
                     decoded = decode(model, split.table, target_words, settings, device, reporter)
-                    outputs = join_tokens(decoded, settings.joined)
-                    references = join_tokens(split.table["target"].to_pylist(), settings.joined)
-                    correct = np.array(outputs) == np.array(references)
-
-                    rows = score_shares(
-                        "exact_match", correct, split.table["subset"].to_numpy(), groups
-                    )
-                    if not readout:
-                        rows += make_count_rows(split)
-                    rows += score_further_metrics(
-                        outputs, references, data, split, settings, groups
-                    )
-                    scores += [{"split": split.name, "readout": readout, **row} for row in rows]
-                    predictions.append(
-                        make_predictions(split, readout, outputs, correct, have_items)
-                    )
+                    table, rows = score_split(decoded, split, readout, scoring)
+                    predictions.append(table)
+                    scores += rows
         return pa.concat_tables(predictions), scores
 
     def predict(
@@ -170,24 +173,25 @@ def make_count_rows(split: SplitToDecode) -> list[dict[str, Any]]:
     return rows
 
 
-def score_further_metrics(
-    outputs: list[str],
-    references: list[str],
-    data: Path,
-    split: SplitToDecode,
-    settings: Seq2SeqEvaluation,
-    groups: dict[str, list[str]],
-) -> list[dict[str, Any]]:
-    """Return the score rows of the metric modules, and of structures if the settings compare them.
-
-    outputs, references: the joined tokens of each row of the split.
-    """
-    rows = score_with_modules(outputs, references, data, split.name, settings)
+def score_split(
+    decoded: list[str], split: SplitToDecode, readout: str | None, scoring: Scoring
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Return (predictions, score rows) of a split, from what was decoded for each of its rows."""
+    settings = scoring.settings
+    outputs = join_tokens(decoded, settings.joined)
+    references = join_tokens(split.table["target"].to_pylist(), settings.joined)
+    correct = np.array(outputs) == np.array(references)
+    subsets = split.table["subset"].to_numpy()
+    rows = score_shares("exact_match", correct, subsets, scoring.groups)
+    if not readout:
+        rows += make_count_rows(split)
+    rows += score_with_modules(outputs, references, scoring.data, split.name, settings)
     if settings.same_word:
         right = match_structures(outputs, references, settings.same_word)
-        subsets = split.table["subset"].to_numpy()
-        rows += score_shares("structure_match", right, subsets, groups)
-    return rows
+        rows += score_shares("structure_match", right, subsets, scoring.groups)
+    scores = [{"split": split.name, "readout": readout, **row} for row in rows]
+    predictions = make_predictions(split, readout, outputs, correct, scoring.with_items)
+    return predictions, scores
 
 
 def make_predictions(
