@@ -16,8 +16,10 @@ from workflow_scripts.common.plug_ins import (
     load_options_class,
     parse_options,
 )
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.measures import parse_measure_options
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -61,8 +63,10 @@ def test_an_analysis_of_a_hostile_configuration_names_no_code(hostile, capsys):
 
 def test_a_figure_of_a_hostile_crate_names_no_code(hostile):
     """`verify` draws the figures of a crate by this function."""
+    catalogue = load_catalogue(hostile)
+    results = PaperResults(catalogue, "sq_transformer", "demo", ScaleFolder(hostile))
     with pytest.raises(UserError, match="no module 'hostile' in"):
-        draw_figure(load_catalogue(hostile), "sq_transformer", "figure4", "demo", [], hostile)
+        draw_figure(results, "figure4", [])
     assert not (hostile / "it-ran").exists()
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.analyses.small_runs import ROOT
 from tests.config.as_json import resolve_run
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import TableDisplay
@@ -26,6 +27,7 @@ from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.claims.verdicts import PRIMARY
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.table import RenderedTable, make_table
 
 REFERENCE = ROOT / "results/reference/small"
@@ -129,7 +131,8 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
         for paper in PAPERS:
             counted = list_counted_runs(catalogue, paper, seeds)
             primary, others = (
-                judge_paper(catalogue, paper, "small", runs, folder) for runs in counted
+                judge_paper(PaperResults(catalogue, paper, "small", ScaleFolder(folder)), runs)
+                for runs in counted
             )
             outcomes[paper] = [
                 one if one.role == PRIMARY else other
@@ -150,13 +153,14 @@ def make_committed_tables() -> Iterator[tuple[str, RenderedTable]]:
             paper = catalogue.papers[key]
             _, runs = list_counted_runs(catalogue, key, seeds)
             write_manifests(folder, catalogue, runs)
+            results = PaperResults(catalogue, key, "small", ScaleFolder(folder))
             for name, display in paper.select_shown_displays(runs).items():
                 if isinstance(display, TableDisplay):
                     shown = select_display_runs(display, runs)
                     # The marks of a test over examples need the texts of the data.
                     yield (
                         f"{key}/{name}",
-                        make_table(catalogue, key, name, "small", shown, folder, tests={}),
+                        make_table(results, name, shown, tests={}),
                     )
 
 

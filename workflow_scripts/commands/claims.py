@@ -6,7 +6,7 @@ from pathlib import Path
 from workflow_scripts.commands.table import add_unfinished_argument
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.common.result_folders import ClaimFiles
+from workflow_scripts.common.result_folders import ClaimFiles, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -16,6 +16,7 @@ from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.evidence.evidence import write_record
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.pages.overview import format_overview
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 
@@ -58,13 +59,15 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     config = load_call_config(args)
     scale = config.scale
+    results = ScaleFolder(args.results)
     unfinished = read_unfinished(args.unfinished)
     judged = {}
     displays = []
     runs: list[Run] = []
     for key in config.papers:
         paper_runs = select_paper_runs(catalogue, key, scale, args.runs, config)
-        judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results, unfinished)
+        paper_results = PaperResults(catalogue, key, scale, results, unfinished)
+        judged[key] = judge_paper(paper_results, paper_runs)
         claimed = catalogue.papers[key].select_claimed_displays(paper_runs)
         displays += [(key, display) for display in claimed.values()]
         runs += paper_runs
@@ -72,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
-    write_record(files.record, fingerprint, args.results, runs, displays)
+    write_record(files.record, fingerprint, results, runs, displays)
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)
     print_claims(args.out, scale)

@@ -2,12 +2,16 @@
 
 import argparse
 
-from workflow_scripts.commands.table import add_display_arguments, select_runs, write_display_record
+from workflow_scripts.commands.table import (
+    add_display_arguments,
+    find_results,
+    select_runs,
+    write_display_record,
+)
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import FigureFiles
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -21,15 +25,7 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
-    drawn = draw_figure(
-        catalogue,
-        args.paper,
-        args.display,
-        args.scale,
-        runs,
-        args.results,
-        read_unfinished(args.unfinished),
-    )
+    drawn = draw_figure(find_results(catalogue, args), args.display, runs)
     files = FigureFiles(args.out, args.display)
 
     from workflow_scripts.reporting.figures.style import save_figure, use_style

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.common.result_folders import DisplayFiles, TableFiles
+from workflow_scripts.common.result_folders import DisplayFiles, ScaleFolder, TableFiles
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
@@ -18,6 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.evidence.evidence import write_record
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.table import make_table
 
 
@@ -61,20 +62,18 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
-    table = make_table(
-        catalogue,
-        args.paper,
-        args.display,
-        args.scale,
-        runs,
-        args.results,
-        unfinished=read_unfinished(args.unfinished),
-    )
+    table = make_table(find_results(catalogue, args), args.display, runs)
     files = TableFiles(args.out, args.display)
     for ending, text in table.files.items():
         write_text_file(files.with_ending(ending), text)
     tests = {key: asdict(test) for key, test in table.tests.items()}
     write_display_record(catalogue, display, runs, args, tests=tests)
+
+
+def find_results(catalogue: Catalogue, args: argparse.Namespace) -> PaperResults:
+    """Return the results that the arguments name."""
+    unfinished = read_unfinished(args.unfinished)
+    return PaperResults(catalogue, args.paper, args.scale, ScaleFolder(args.results), unfinished)
 
 
 def select_runs(catalogue: Catalogue, display: Display, args: argparse.Namespace) -> list[Run]:
@@ -93,4 +92,6 @@ def write_display_record(
     """Write <display>.json, the record of a table or figure with `content`."""
     fingerprint = fingerprint_display(catalogue, args.paper, args.display)
     file = DisplayFiles(args.out, args.display).record
-    write_record(file, fingerprint, args.results, runs, [(args.paper, display)], **content)
+    write_record(
+        file, fingerprint, ScaleFolder(args.results), runs, [(args.paper, display)], **content
+    )

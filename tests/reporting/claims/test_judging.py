@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.judging import find_departures
@@ -22,10 +23,10 @@ def test_a_claim_of_the_plan_knows_a_run_of_another_precision(tmp_path):
     runs = paper.list_planned_runs(first)
     for run in runs[:-1]:
         write_run(tmp_path, str(run))  # the default, fp32
-    assert find_departures(paper, [first, *others], tmp_path) == {}
+    assert find_departures(paper, [first, *others], ScaleFolder(tmp_path)) == {}
     write_run(tmp_path, str(runs[-1]), precision="tf32")
     said = "a run was trained in tf32; the plan says fp32"
-    assert find_departures(paper, [first, *others], tmp_path) == {first.name: said}
+    assert find_departures(paper, [first, *others], ScaleFolder(tmp_path)) == {first.name: said}
 
 
 def test_the_precision_of_scored_weights_is_that_of_their_training(tmp_path):
@@ -39,7 +40,7 @@ def test_the_precision_of_scored_weights_is_that_of_their_training(tmp_path):
         f"{run.weights}/{run.method}/{run.training.variant}/seed-{run.seed}",
         precision="bf16",
     )
-    assert "trained in bf16" in find_departures(paper, claims, tmp_path)[claim.name]
+    assert "trained in bf16" in find_departures(paper, claims, ScaleFolder(tmp_path))[claim.name]
 
 
 def test_a_later_plan_names_the_device(tmp_path):
@@ -54,9 +55,9 @@ def test_a_later_plan_names_the_device(tmp_path):
     later = replace(planned, plan=LaterPlan(**content))
     for run in paper.list_planned_runs(planned):
         write_run(tmp_path, str(run), device="cuda")
-    assert find_departures(paper, [later], tmp_path) == {}
+    assert find_departures(paper, [later], ScaleFolder(tmp_path)) == {}
     write_run(tmp_path, str(run), device="cpu")
     said = "a run was trained on cpu; the plan says cuda"
-    assert find_departures(paper, [later], tmp_path) == {planned.name: said}
+    assert find_departures(paper, [later], ScaleFolder(tmp_path)) == {planned.name: said}
     assert isinstance(planned.plan, FirstPlan)  # which names no device
-    assert find_departures(paper, [planned], tmp_path) == {}
+    assert find_departures(paper, [planned], ScaleFolder(tmp_path)) == {}

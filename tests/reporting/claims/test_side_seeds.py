@@ -9,6 +9,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import PAPERS, list_counted_runs, write_committed_results
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.analysis_plan import FirstPlan
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
@@ -20,6 +21,7 @@ from workflow_scripts.reporting.claims.side_seeds import (
     describe_side_seeds,
     format_seeds,
 )
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import Cell
 
 PLAN = FirstPlan.model_validate(
@@ -157,7 +159,7 @@ def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(
     for paper in PAPERS:
         _, runs = list_counted_runs(catalogue, paper, seeds)
         plans = list(catalogue.papers[paper].plans.values())
-        judged = judge_paper(catalogue, paper, "small", runs, tmp_path)
+        judged = judge_paper(PaperResults(catalogue, paper, "small", ScaleFolder(tmp_path)), runs)
         found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plans)}
     parts = [
         (part, data)

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.reporting.made_up import write_run
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.evidence.withholding import find_withheld
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.table import make_table
@@ -66,6 +68,10 @@ def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_t
     assert CATALOGUE.papers["recompose"].list_planned_seeds("small") == {}
 
 
+def find_results(paper: str, folder: Path, scale: str = "small") -> PaperResults:
+    return PaperResults(CATALOGUE, paper, scale, ScaleFolder(folder))
+
+
 @pytest.mark.parametrize(
     ("shown", "scored", "expected"),
     [
@@ -80,20 +86,20 @@ def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_t
 def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, scored, expected):
     score(tmp_path, SAL, scored)
     found = find_withheld(
-        CATALOGUE, "sq_transformer", "small", [(SAL, seed) for seed in shown], tmp_path
+        find_results("sq_transformer", tmp_path, "small"), [(SAL, seed) for seed in shown]
     )
     assert found == ({SAL: expected} if expected else {})
     # Neither at the scale of no plan, nor of a variant that no claim of a plan compares.
     assert (
         find_withheld(
-            CATALOGUE, "sq_transformer", "full", [(SAL, seed) for seed in shown], tmp_path
+            find_results("sq_transformer", tmp_path, "full"), [(SAL, seed) for seed in shown]
         )
         == {}
     )
     other = VariantKey("scan-jump-x2", "sq-transformer", "none")
     assert (
         find_withheld(
-            CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path
+            find_results("sq_transformer", tmp_path, "small"), [(other, seed) for seed in shown]
         )
         == {}
     )
@@ -101,12 +107,13 @@ def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, score
 
 def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
     score(tmp_path, SRL, [101])
-    found = find_withheld(CATALOGUE, "lrf", "small", [(SRL, 101)], tmp_path)
+    found = find_withheld(find_results("lrf", tmp_path), [(SRL, 101)])
     assert found == {SRL: "1 of 8 planned seeds"}
 
 
 def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analyses):
     runs = score(tmp_path, SAL, (101, 102), 61.5) + score(tmp_path, TRANSFORMER, PLANNED, 7.5)
+    results = find_results("sq_transformer", tmp_path)
     for name in (
         "table-readings",
         "text-5.2",
@@ -116,20 +123,16 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
         "table-codes",
         "table-protocol",
     ):
-        made = make_table(CATALOGUE, "sq_transformer", name, "small", runs, tmp_path, tests={})
+        made = make_table(results, name, runs, tests={})
         mine = [row for row in made.rows if row.status == "withheld"]
         assert mine and all(row.note.startswith("2 of 8 planned seeds") for row in mine), name
         for row in mine:
             assert {row.reproduced, row.std, row.n_seeds, row.ci_low, row.ci_high} == {None}
         for text in made.files.values():
             assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
-    table = cells(
-        make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files[
-            "csv"
-        ]
-    )
+    table = cells(make_table(results, "table1", runs, tests={}).files["csv"])
     assert table["Transformer", "JUMP"]["status"] == "measured"
-    outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
+    outcomes = judge_paper(find_results("sq_transformer", tmp_path), runs)
     by_name = {outcome.claim.claim: outcome for outcome in outcomes}
     for name in ("sal-official-last-addjump", "sq-over-transformer-addjump"):
         assert by_name[name].effect is None and by_name[name].verdict in ("not run", "no verdict")
@@ -142,7 +145,7 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
 def test_a_primary_claim_still_counts_its_seeds(tmp_path, no_analyses):
     changed = VariantKey("scan-jump-x2", "sq-transformer", "sal-entropy-3")
     runs = score(tmp_path, changed, (101, 102, 103)) + score(tmp_path, TRANSFORMER, PLANNED)
-    outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
+    outcomes = judge_paper(find_results("sq_transformer", tmp_path), runs)
     (primary,) = (outcome for outcome in outcomes if outcome.claim.claim == "sal-success-addjump")
     assert (primary.n_seeds, primary.reason, primary.success) == (3, "3 of 8 seeds", None)
 
@@ -152,7 +155,7 @@ def test_figures_leave_them_out_and_say_so(tmp_path, monkeypatch):
     runs = score(tmp_path, ("idm", "gpt2-small", "ft"), (101, 102)) + score(
         tmp_path, ("idm", "gpt2-small", "carma"), range(101, 107)
     )
-    drawn = draw_figure(CATALOGUE, "carma", "figure3", "small", runs, tmp_path)
+    drawn = draw_figure(find_results("carma", tmp_path), "figure3", runs)
     found = list(csv.DictReader(io.StringIO(drawn.csv)))
     assert {row["variant"] for row in found} == {"carma"} and len(found) == 6
     assert drawn.footer.endswith("; idm/gpt2-small/ft not shown, 2 of 6 planned seeds")

@@ -11,11 +11,13 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.plug_ins import FIGURES as FIGURE_MODULES
 from workflow_scripts.common.plug_ins import parse_options
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures.figure import Inputs
 
 PAPER = "sq_transformer"
@@ -51,8 +53,9 @@ class Results:
     def inputs(self, display: str) -> Inputs:
         catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
         runs = select_display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
-        evidence = read_evidence(catalogue, PAPER, "demo", runs, [entry], self.folder)
-        return Inputs(entry, runs, self.folder, evidence)
+        folder = ScaleFolder(self.folder)
+        results = PaperResults(catalogue, PAPER, "demo", folder)
+        return Inputs(entry, runs, folder, read_evidence(results, runs, [entry]))
 
 
 def draw(module: ModuleType, inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:

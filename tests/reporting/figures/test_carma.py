@@ -8,10 +8,12 @@ import pytest
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import draw, texts
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures import cap_by_layer, score_bars
 from workflow_scripts.reporting.figures.figure import Inputs
 
@@ -68,12 +70,9 @@ def inputs(display: str, runs: list[Run], results: Path) -> Inputs:
     entry = PAPER.displays[display]
     wanted = entry.variants
     mine = [run for run in runs if run.variant_key in wanted]
-    return Inputs(
-        entry,
-        mine,
-        results,
-        read_evidence(load_catalogue(ROOT), "carma", "small", mine, [entry], results),
-    )
+    folder = ScaleFolder(results)
+    paper_results = PaperResults(load_catalogue(ROOT), "carma", "small", folder)
+    return Inputs(entry, mine, folder, read_evidence(paper_results, mine, [entry]))
 
 
 def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import draw, texts
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import Evidence
@@ -42,7 +43,9 @@ def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None
         for readout, score in (("comp", value), ("constant", 50.0))
     ]
     evidence = Evidence("cat", "small", {}, {("squad", "cat", "comp"): rows}, {})
-    figure, plotted = draw(score_bars, Inputs(DISPLAYS["figure2"], [run], Path("unused"), evidence))
+    figure, plotted = draw(
+        score_bars, Inputs(DISPLAYS["figure2"], [run], ScaleFolder(Path("unused")), evidence)
+    )
     assert plotted[["series", "metric", "value"]].to_numpy().tolist() == [
         ["CAT_comp", "exact_match", value]
     ]
@@ -62,7 +65,10 @@ def by_share(*runs: Run) -> Inputs:
         scores.setdefault(run.variant_key, []).extend(rows)
     display = "figure3-imdb" if runs and runs[0].task.startswith("imdb") else "figure3"
     return Inputs(
-        DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {})
+        DISPLAYS[display],
+        list(runs),
+        ScaleFolder(Path("unused")),
+        Evidence("cat", "small", {}, scores, {}),
     )
 
 
@@ -122,7 +128,7 @@ def inputs(tmp_path):
             )
         runs = [Run(*RUN.values(), seed) for seed in (21, 22)]
         evidence = Evidence("cat", "small", {}, {}, {"code-weights": []})
-        return Inputs(copy.deepcopy(DISPLAYS[display]), runs, tmp_path, evidence)
+        return Inputs(copy.deepcopy(DISPLAYS[display]), runs, ScaleFolder(tmp_path), evidence)
 
     return made
 

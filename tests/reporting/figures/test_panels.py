@@ -132,7 +132,7 @@ def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results
     results.add(JUMP, accuracy=20)
     results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
     inputs = results.inputs("learning-curves")
-    history = inputs.results / "runs/scan-jump-x2/sq-transformer/sal/seed-2/training.csv"
+    history = inputs.results.path / "runs/scan-jump-x2/sq-transformer/sal/seed-2/training.csv"
     table = pandas.read_csv(history)
     table[table["step"] < 80].to_csv(history, index=False)
     first, second, mean = draw(learning_curves, inputs)[0].axes[0].lines

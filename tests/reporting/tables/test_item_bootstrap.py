@@ -8,6 +8,7 @@ import pytest
 from tests.reporting.made_up import write_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.tables.cells import Cell
@@ -60,19 +61,22 @@ def results(tmp_path):
 
 def test_better_and_worse_than_the_baseline(results):
     cells = [cell("Plain", "plain"), cell("New", "new"), cell("Same", "plain")]
-    tests = compare_with("Plain", cells, results)
+    tests = compare_with("Plain", cells, ScaleFolder(results))
     assert tests.keys() == {"d/New/all/exact_match", "d/Same/all/exact_match"}
     assert (tests[cells[1].key].outcome, tests[cells[1].key].examples) == ("better", 300)
     assert tests[cells[2].key].outcome == ""
-    assert compare_with("New", cells, results)["d/Plain/all/exact_match"].outcome == "worse"
+    assert (
+        compare_with("New", cells, ScaleFolder(results))["d/Plain/all/exact_match"].outcome
+        == "worse"
+    )
 
 
 def test_what_is_not_tested(results):
     baseline = cell("Plain", "plain")
     others = [cell("New", "new", protocol="stand_in"), cell("BLEU", "new", metric="bleu")]
     others.append(cell("Other column", "new", subset="cp"))
-    assert compare_with("Plain", [baseline, *others], results) == {}
-    assert compare_with("Nobody", [baseline, cell("New", "new")], results) == {}
+    assert compare_with("Plain", [baseline, *others], ScaleFolder(results)) == {}
+    assert compare_with("Nobody", [baseline, cell("New", "new")], ScaleFolder(results)) == {}
 
 
 def test_a_difference_over_examples_alone_is_no_difference(results):
@@ -83,7 +87,7 @@ def test_a_difference_over_examples_alone_is_no_difference(results):
         ("Both", (69.0, 71.0)),
     ):
         other = cell(name, "new", seeds=(1, 2)[: len(values)], values=values)
-        tests[name] = compare_with("Plain", [baseline, other], results)[other.key]
+        tests[name] = compare_with("Plain", [baseline, other], ScaleFolder(results))[other.key]
     assert {test.over_examples for test in tests.values()} == {"better"}
     assert [test.outcome for test in tests.values()] == ["", "", "better"]
 
@@ -93,14 +97,20 @@ def test_the_same_start_pairs_the_seeds(results):
         replace(cell("Plain", "plain"), weights="parent"),
         replace(cell("New", "new"), weights="parent"),
     ]
-    assert "within seeds" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
+    assert (
+        "within seeds"
+        in compare_with("Plain", cells, ScaleFolder(results))[cells[1].key].over_seeds.method
+    )
     cells[1] = replace(cells[1], weights="other")
-    assert "independent" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
+    assert (
+        "independent"
+        in compare_with("Plain", cells, ScaleFolder(results))[cells[1].key].over_seeds.method
+    )
 
 
 @pytest.mark.parametrize(("subset", "examples"), [("all", 300), ("cp", 100), ("deep", 200)])
 def test_subsets_and_groups_of_subsets(results, subset, examples):
-    found = read_correctness(results, cell("New", "new", subset=subset))
+    found = read_correctness(ScaleFolder(results), cell("New", "new", subset=subset))
     assert found.shape == (2, examples)
     assert set(np.unique(found)) == {0.0, 1.0}
 
@@ -109,7 +119,10 @@ def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
     write_run(results, Run("cogs", "kept", "a", 1), 40, ["prim"], 300, readouts={"last": 90.0})
     own = cell("Kept", "kept", seeds=(1,), values=(40.0,))
     last = replace(own, selection=own.selection | {"readout": "last"})
-    first, second = read_correctness(results, own), read_correctness(results, last)
+    first, second = (
+        read_correctness(ScaleFolder(results), own),
+        read_correctness(ScaleFolder(results), last),
+    )
     assert first.shape == second.shape == (1, 300) and first.mean() < 0.5 and second.mean() > 0.8
 
 
@@ -117,23 +130,23 @@ def test_unknown_subsets_and_unlike_data_are_refused(results):
     with pytest.raises(
         UserError, match=r"predictions.parquet has no examples of split test, subset typo"
     ):
-        read_correctness(results, cell("New", "new", subset="typo"))
+        read_correctness(ScaleFolder(results), cell("New", "new", subset="typo"))
     write_run(results, Run("cogs", "new", "a", 3), 70, ["prim"], 7)
     cells = [cell("Plain", "plain"), cell("New", "new", seeds=(3,))]
     with pytest.raises(UserError, match=r"7 examples against 300 of Plain"):
-        compare_with("Plain", cells, results)
+        compare_with("Plain", cells, ScaleFolder(results))
 
 
 def test_missing_and_broken_predictions_are_named(results):
     with pytest.raises(
         UserError, match=r"seed-9/eval/predictions.parquet does not exist; pass an existing file"
     ):
-        read_correctness(results, cell("New", "new", seeds=(9,)))
+        read_correctness(ScaleFolder(results), cell("New", "new", seeds=(9,)))
     (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
     with pytest.raises(
         UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"
     ):
-        read_correctness(results, cell("New", "new", seeds=(1,)))
+        read_correctness(ScaleFolder(results), cell("New", "new", seeds=(1,)))
 
 
 def test_the_papers_level():

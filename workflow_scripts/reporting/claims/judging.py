@@ -7,11 +7,10 @@ from workflow_scripts.common.files import read_mapping, write_text_file
 from workflow_scripts.common.result_folders import ClaimFiles, RunFolder, ScaleFolder
 from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.specs import read_precision
-from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -22,43 +21,40 @@ from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
 
-def judge_paper(
-    catalogue: Catalogue,
-    key: str,
-    scale: str,
-    requested: Iterable[Run],
-    results: Path,
-    unfinished: Unfinished = NOTHING,
-) -> list[Outcome]:
+def judge_paper(results: PaperResults, requested: Iterable[Run]) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name.
 
-    Their cells have the scores of the `requested` runs under `results`, without the `unfinished`
-    ones.
+    Their cells have the scores of the `requested` runs.
     """
-    paper = find_paper(catalogue, key)
+    catalogue = results.catalogue
+    scale = results.scale
+    paper = find_paper(catalogue, results.paper)
     requested = list(requested)
     displays = list(paper.select_claimed_displays(requested).values())
     runs: dict[Run, None] = {}
     for display in displays:
         runs |= dict.fromkeys(select_display_runs(display, requested))
-    evidence = read_evidence(catalogue, key, scale, runs, displays, results, unfinished)
+    evidence = read_evidence(results, runs, displays)
     cells: dict[str, Cell] = {}
     for name, display in paper.select_claimed_displays().items():
         if isinstance(display, TableDisplay):
             cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
     planned = paper.list_primary_claims(scale)
-    departures = find_departures(paper, planned, results)
+    departures = find_departures(paper, planned, results.folder)
     verdicts = catalogue.scales[scale].verdicts
-    file = f"papers/{key}/claims.yaml"
+    file = f"papers/{results.paper}/claims.yaml"
     judged = judge_claims(paper.claims, cells, verdicts, scale, file, planned, departures)
     plans = [plan for plan in paper.plans.values() if plan.scale == scale]
     return [add_seed_caveat(outcome, plans) for outcome in judged]
 
 
-def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path) -> dict[str, str]:
+def find_departures(
+    paper: Paper, primary: Iterable[PlannedClaim], results: ScaleFolder
+) -> dict[str, str]:
     """Return the primary claims with a run that was not trained as planned, and what is otherwise.
 
     That is its precision, and its device where the plan names one.
@@ -66,7 +62,7 @@ def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path
     departures: dict[str, str] = {}
     for planned in primary:
         for run in paper.list_planned_runs(planned):
-            folder = ScaleFolder(results).run(_find_training(run))
+            folder = results.run(_find_training(run))
             departure = _find_departure(planned.plan, folder)
             if departure:
                 departures[planned.name] = departure

@@ -9,7 +9,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_intervened_variants, list_score_files
 from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
@@ -17,6 +16,7 @@ from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import NOTHING, Cause, Unfinished
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score, load_scores
 from workflow_scripts.reporting.evidence.withholding import find_withheld
 
@@ -67,36 +67,28 @@ class Evidence:
 
 
 def read_evidence(
-    catalogue: Catalogue,
-    paper: str,
-    scale: str,
-    runs: Iterable[Run],
-    displays: Sequence[Display],
-    results: Path,
-    unfinished: Unfinished = NOTHING,
+    results: PaperResults, runs: Iterable[Run], displays: Sequence[Display]
 ) -> Evidence:
     """Read published.csv of a paper, and what its `displays` show of `runs` and analyses.
 
-    The scores are those under `results`, without the `unfinished` ones. Raises UserError if other
-    scores of one of `runs` are missing or of another run.
+    Raises UserError if scores of one of `runs` that are not unfinished are missing, or of another
+    run.
     """
+    catalogue = results.catalogue
+    paper = results.paper
+    scale = results.scale
+    folder = results.folder
     runs = list(runs)
     intervened = find_intervened_variants(displays)
     scores: dict[VariantKey, list[Score]] = {}
     absent: dict[VariantKey, list[AbsentScore]] = {}
-    folder = ScaleFolder(results)
     for run in runs:
-        files = unfinished.drop_files(list_score_files(folder, run, intervened))
+        files = results.unfinished.drop_files(list_score_files(folder, run, intervened))
         if folder.run(run).evaluation.scores in files:
             absent.setdefault(run.variant_key, []).extend(read_absent_scores(run, folder))
         for file in files:
             scores.setdefault(run.variant_key, []).extend(read_run_scores(run, folder, file))
-    analyses: dict[str, list[Score]] = {}
-    for display in displays:
-        for name in display.list_analyses():
-            file = folder.analysis(paper, name).scores
-            if name not in analyses and not unfinished.is_missing_any([file]):
-                analyses[name] = load_scores(file)
+    analyses = read_analyses(results, displays)
     analysed: list[Score] = []
     for of_analysis in analyses.values():
         analysed += of_analysis
@@ -107,11 +99,28 @@ def read_evidence(
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
     shown_seeds.update((run.variant_key, run.seed) for run in runs)
-    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results, unfinished)
-    published = read_published(catalogue.root / "papers" / paper / "published.csv")
     return Evidence(
-        paper, scale, published, scores, analyses, weights, absent, withheld, unfinished
+        paper,
+        scale,
+        published=read_published(catalogue.root / "papers" / paper / "published.csv"),
+        scores=scores,
+        analyses=analyses,
+        weights=weights,
+        absent=absent,
+        withheld=find_withheld(results, shown_seeds),
+        unfinished=results.unfinished,
     )
+
+
+def read_analyses(results: PaperResults, displays: Sequence[Display]) -> dict[str, list[Score]]:
+    """Return analysis -> its scores, of the analyses that displays show and that are finished."""
+    analyses: dict[str, list[Score]] = {}
+    for display in displays:
+        for name in display.list_analyses():
+            file = results.folder.analysis(results.paper, name).scores
+            if name not in analyses and file not in results.unfinished:
+                analyses[name] = load_scores(file)
+    return analyses
 
 
 def read_run_scores(run: Run, results: ScaleFolder, file: Path) -> list[Score]:
@@ -140,7 +149,7 @@ def read_absent_scores(run: Run, results: ScaleFolder) -> list[AbsentScore]:
 def write_record(
     file: Path,
     fingerprint: Fingerprint,
-    results: Path,
+    results: ScaleFolder,
     runs: Iterable[Run],
     displays: Sequence[tuple[str, Display]],
     **more: Any,
@@ -151,16 +160,15 @@ def write_record(
     """
     runs = list(runs)
     intervened = find_intervened_variants(display for _, display in displays)
-    folder = ScaleFolder(results)
     files: list[Path] = []
     for run in runs:
-        files += list_score_files(folder, run, intervened)
+        files += list_score_files(results, run, intervened)
     for paper, display in displays:
-        files += [folder.analysis(paper, name).scores for name in display.list_analyses()]
+        files += [results.analysis(paper, name).scores for name in display.list_analyses()]
     if any(display.reads_curves for _, display in displays):
-        files += [folder.run(run).curve for run in runs]
+        files += [results.run(run).curve for run in runs]
     digests = {}
     for data in files:
         if data.exists():
-            digests[data.relative_to(results).as_posix()] = hash_file(data)
+            digests[data.relative_to(results.path).as_posix()] = hash_file(data)
     write_json(file, make_record(fingerprint, digests) | more)

@@ -12,13 +12,12 @@ from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
 from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
 from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published_numbers import Published
-from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Inputs:
 
     display: FigureDisplay
     requested: list[Run]
-    results: Path
+    results: ScaleFolder
     evidence: Evidence
 
     @property
@@ -63,7 +62,7 @@ class Inputs:
         """Read <name>.csv of all analyses of the figure as one table."""
         tables = []
         for analysis in self.evidence.analyses:
-            folder = ScaleFolder(self.results).analysis(self.evidence.paper, analysis)
+            folder = self.results.analysis(self.evidence.paper, analysis)
             tables.append(_read(folder.table(name)))
         for variant in self.evidence.withheld:
             tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
@@ -102,7 +101,7 @@ class Inputs:
         """Read the values `name` of training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
-            table = _read(ScaleFolder(self.results).run(run).curve)
+            table = _read(self.results.run(run).curve)
             of_run = {column: getattr(run, column) for column in RUN_COLUMNS}
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)
@@ -176,26 +175,17 @@ class RenderedFigure:
     footer: str
 
 
-def draw_figure(
-    catalogue: Catalogue,
-    paper: str,
-    name: str,
-    scale: str,
-    runs: list[Run],
-    results: Path,
-    unfinished: Unfinished = NOTHING,
-) -> RenderedFigure:
-    """Draw the figure of `runs` from the files under `results`, the folder of the scale.
-
-    Runs with `unfinished` scores are left out, and named below it.
-    """
+def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFigure:
+    """Draw a figure of the paper, of `runs`. Runs with unfinished scores are named below it."""
+    catalogue = results.catalogue
+    paper = results.paper
+    scale = results.scale
     display = find_figure(catalogue, paper, name)
     draw = import_function(display.module, "draw", FIGURES)
     file = catalogue.root / "papers" / paper / "displays.yaml"
     keys = ("displays", name, "options")
     options = parse_options(display.module, FIGURES, display.options, file, keys)
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results, unfinished)
-    evidence = evidence.drop_withheld()
+    evidence = read_evidence(results, runs, [display]).drop_withheld()
     shown_runs = []
     causes: list[str] = []  # of each run that is not finished
     for run in runs:
@@ -213,7 +203,7 @@ def draw_figure(
         protocols.update(score.protocol for score in scores)
     protocol = find_worst_protocol(*protocols)
     with use_style():
-        figure, plotted = draw(Inputs(display, shown_runs, results, evidence), options)
+        figure, plotted = draw(Inputs(display, shown_runs, results.folder, evidence), options)
     plotted = plotted.assign(protocol=protocol)
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]

@@ -27,6 +27,7 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.table import make_table
@@ -184,11 +185,10 @@ def find_number_faults(
     judged: dict[str, list[Outcome]] = {}
     for paper in config.papers:
         runs = _list_paper_runs(catalogue, config, paper)
+        paper_results = PaperResults(catalogue, paper, config.scale, results)
         try:
-            counts, display_faults = find_display_faults(
-                catalogue, paper, config.scale, runs, results
-            )
-            judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results.path)
+            counts, display_faults = find_display_faults(paper_results, runs)
+            judged[paper] = judge_paper(paper_results, runs)
         except UserError as error:
             # For example, a score file differs from the checksum in its manifest.
             faults.append(str(error))
@@ -208,7 +208,7 @@ def find_number_faults(
 
 
 def find_display_faults(
-    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: ScaleFolder
+    results: PaperResults, runs: dict[Run, list[str]]
 ) -> tuple[Counter[str], list[str]]:
     """Remake tables and figures.
 
@@ -216,16 +216,17 @@ def find_display_faults(
     """
     counts: Counter[str] = Counter()
     faults: list[str] = []
-    for name, display in catalogue.papers[paper].select_shown_displays(runs).items():
+    paper = results.catalogue.papers[results.paper]
+    for name, display in paper.select_shown_displays(runs).items():
         shown_runs = select_display_runs(display, runs)
         if isinstance(display, FigureDisplay):
             counts["figures"] += 1
-            figure = draw_figure(catalogue, paper, name, scale, shown_runs, results.path)
-            faults += find_text_faults(results.figure(paper, name).csv, figure.csv)
+            figure = draw_figure(results, name, shown_runs)
+            faults += find_text_faults(results.folder.figure(results.paper, name).csv, figure.csv)
             continue
-        files = results.table(paper, name)
+        files = results.folder.table(results.paper, name)
         tests = read_tests(files.record)
-        table = make_table(catalogue, paper, name, scale, shown_runs, results.path, tests)
+        table = make_table(results, name, shown_runs, tests)
         counts["cells"] += len(table.rows)
         for ending, text in table.files.items():
             faults += find_text_faults(files.with_ending(ending), text)

@@ -59,7 +59,7 @@ class ExampleTest:
         return ""
 
 
-def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
+def compare_with(baseline: str, cells: list[Cell], results: ScaleFolder) -> dict[str, ExampleTest]:
     """Test every exact match on real data against the row `baseline` in its column.
 
     Returns key of a cell -> its test; there is none for the baseline itself, nor for a cell without
@@ -94,19 +94,18 @@ def is_tested(cell: Cell) -> bool:
     return not {"intervention", "over"} & cell.selection.keys()
 
 
-def read_correctness(results: Path, cell: Cell) -> np.ndarray:
+def read_correctness(results: ScaleFolder, cell: Cell) -> np.ndarray:
     """Return whether each example of a cell was right, as 0 or 1: [seeds, N]."""
     names = ("task", "method", "variant", "split", "subset")
     task, method, variant, split, subset = (cell.selection[name] for name in names)
-    folder = ScaleFolder(results)
     rows = []
     for seed in cell.seeds:
-        file = folder.run(Run(task, method, variant, seed)).evaluation.predictions
+        file = results.run(Run(task, method, variant, seed)).evaluation.predictions
         splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
         is_of_cell = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            dataset = read_json(folder.data(task).manifest)
+            dataset = read_json(results.data(task).manifest)
             kinds = dataset.get("subset_groups", {}).get(subset, [subset])
             is_of_cell &= np.isin(subsets, kinds)
         if not is_of_cell.any():

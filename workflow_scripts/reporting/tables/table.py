@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 
 from workflow_scripts.common.files import format_csv
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import find_table
 from workflow_scripts.evaluation.protocol import PROTOCOLS
-from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
 from workflow_scripts.reporting.tables.html_page import format_html_page
@@ -60,29 +58,25 @@ class RenderedTable:
 
 
 def make_table(
-    catalogue: Catalogue,
-    paper: str,
-    name: str,
-    scale: str,
-    runs: list[Run],
-    results: Path,
-    tests: Tests | None = None,
-    unfinished: Unfinished = NOTHING,
+    results: PaperResults, name: str, runs: list[Run], tests: Tests | None = None
 ) -> RenderedTable:
-    """Make the table of `runs` from `results`, without the `unfinished` scores.
+    """Make a table of the paper, of `runs`.
 
     Without earlier `tests` these are made from the runs' predictions.
     """
+    catalogue = results.catalogue
+    paper = results.paper
+    scale = results.scale
     display = find_table(catalogue, paper, name)
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results, unfinished)
+    evidence = read_evidence(results, runs, [display])
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = {}
         if display.baseline:
-            tests = compare_with(display.baseline, cells, results)
+            tests = compare_with(display.baseline, cells, results.folder)
     measured = [cell for cell in cells if cell.status == MEASURED]
-    trained = summarise_trainings(catalogue, list_measured_runs(measured), scale, results)
-    data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(trained)]
+    trained = summarise_trainings(results, list_measured_runs(measured))
+    data = [*describe_reduced_data(results, cells), *describe_precision(trained)]
     notes = explain_table(display, cells, tests, scale, data)
     grid = build_grid(display, cells, tests)
     scale_and_protocol = f"scale {scale}"

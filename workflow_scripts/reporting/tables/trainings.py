@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.protocol import find_worst_protocol
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 
@@ -25,9 +24,7 @@ class TrainedVariant:
     precisions: frozenset[str]
 
 
-def summarise_trainings(
-    catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path
-) -> list[TrainedVariant]:
+def summarise_trainings(results: PaperResults, runs: Iterable[Run]) -> list[TrainedVariant]:
     """Summarise the trainings of `runs` by variant, from run.json.
 
     Given weights count as the runs that trained them; models of the hub have none. Raises UserError
@@ -37,18 +34,20 @@ def summarise_trainings(
     for run in runs:
         training: Run | None = run
         if run.weights:
-            training = find_parent_run(catalogue, run, scale)
+            training = find_parent_run(results.catalogue, run, results.scale)
         if training is not None:
             by_variant.setdefault(training.variant_key, {})[training] = None
     return [
-        _summarise_variant(variant, list(trainings), results)
+        _summarise_variant(variant, list(trainings), results.folder)
         for variant, trainings in by_variant.items()
     ]
 
 
-def _summarise_variant(variant: VariantKey, trainings: list[Run], results: Path) -> TrainedVariant:
+def _summarise_variant(
+    variant: VariantKey, trainings: list[Run], folder: ScaleFolder
+) -> TrainedVariant:
     """Summarise the trainings of one variant; steps and parameters are those of the first."""
-    manifests = [read_json(ScaleFolder(results).run(run).manifest) for run in trainings]
+    manifests = [read_json(folder.run(run).manifest) for run in trainings]
     return TrainedVariant(
         variant_key=variant,
         seeds=sorted(run.seed for run in trainings),
@@ -59,17 +58,17 @@ def _summarise_variant(variant: VariantKey, trainings: list[Run], results: Path)
     )
 
 
-def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
+def describe_reduced_data(results: PaperResults, cells: Iterable[Cell]) -> list[str]:
     """Describe the real data sets of measured cells that differ from the paper's."""
     tasks = dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED)
     sentences = []
     for task in tasks:
-        manifest = ScaleFolder(results).data(task).manifest
+        manifest = results.folder.data(task).manifest
         if not manifest.exists():
             continue
         dataset = read_json(manifest)
         if dataset["protocol"] == "reduced" and dataset["notes"]:
-            title = catalogue.tasks[task].title
+            title = results.catalogue.tasks[task].title
             sentences.append(f"Data of {title}, protocol reduced: {'; '.join(dataset['notes'])}.")
     return sentences
 
