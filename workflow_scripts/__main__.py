@@ -60,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _describe_os_error(error: OSError, args: argparse.Namespace) -> str:
-    """Describe the machine's state, such as a full disk or no permission: not a defect of ours."""
+    """Describe a full disk, a missing permission, or a folder that is named in place of a file.
+
+    These are no defects of the code, so that a line with the file says all.
+    """
     # If the error names two files, the second was being written. A failed write names none.
     file = error.filename2 or error.filename
     if isinstance(error, IsADirectoryError):

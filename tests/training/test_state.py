@@ -60,7 +60,7 @@ def save_step(
     loss = step(model, optimiser)
     state.step += 1
     state.history.append((state.step, "loss", loss))
-    store.keep_best(state, model, CHOSEN, loss)
+    store.replace_best(state, model, CHOSEN, loss)
     store.save(state, model, optimiser)
 
 
@@ -93,7 +93,7 @@ def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
     model, optimiser, state, store = saved_steps(tmp_path, 1)
     for best in (True, False, True):  # after steps 1, 2 and 3
         if best:
-            store.keep_best(state, model, "split", 1.0)
+            store.replace_best(state, model, "split", 1.0)
         save_step(model, optimiser, state, store)
     names = {path.name for path in tmp_path.glob("best-split-*")}
     assert names == {"best-split-1.safetensors", "best-split-3.safetensors"}
@@ -104,7 +104,7 @@ def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
 
 def test_a_state_names_its_best_weights_in_json(tmp_path):
     model, optimiser, state, store = saved_steps(tmp_path, 1)
-    store.keep_best(state, model, "split", None, tie=0.5)
+    store.replace_best(state, model, "split", None, tie=0.5)
     save_step(model, optimiser, state, store)
     best = json.loads((tmp_path / "step-2/state.json").read_text())["best"]
     _, _, chosen_loss = state.history[-1]

@@ -181,7 +181,7 @@ def copy_scores(export: Export, runs: Iterable[ExportedRun]) -> None:
             scores += read_csv(file, RUN_COLUMNS)
     export.merge_rows(export.out.scores, average_draws(scores), _run_of)
     draws = [row for row in scores if row.get("intervention_seed")]
-    merge_draws(draws, export.earlier.draws, export.out.draws)
+    write_draws(draws, export.earlier.draws, export.out.draws)
 
 
 def copy_curves(export: Export, runs: Iterable[ExportedRun]) -> None:
@@ -393,10 +393,11 @@ def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     return averaged
 
 
-def merge_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
-    """Write the scores of single draws to a file. Their coefficients of variation follow from it.
+def write_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
+    """Write the scores of single draws to a Parquet file, sorted; without any there is no file.
 
-    Runs that `rows` do not have are those of the file `earlier`.
+    Runs that `rows` do not have are those of the file `earlier`. The coefficients of variation
+    follow from the file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -52,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Download the named files. Raises UserError if one fails, after trying all others."""
+    """Download the named files, or list them (`--list`).
+
+    Raises UserError if one fails, after trying all others.
+    """
     if args.list:
         print_list(args.names)
         return

@@ -161,7 +161,10 @@ def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Ite
 
 
 def check_planned_seeds(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield `planned` seeds of experiments.yaml, where no plan says which these are."""
+    """Yield a message for each `planned` seeds of experiments.yaml that no plan names.
+
+    That is at a scale without a plan. Of several plans, each must name the variant.
+    """
     for scale in paper.experiments.list_planned_scales():
         plans = paper.list_plans(scale)
         if not plans:

@@ -133,7 +133,11 @@ class Paper:
         return list(variants)
 
     def list_planned_seeds(self, scale: str) -> dict[VariantKey, list[int]]:
-        """Return the planned seeds of each variant that a claim of a plan of the scale compares."""
+        """Return the planned seeds of each variant that a claim of a plan of the scale compares.
+
+        Those of a primary claim count before those of secondary ones, and a later plan's before an
+        earlier one's.
+        """
         seeds: dict[VariantKey, list[int]] = {}
         for plan in self.list_plans(scale).values():
             for name in plan.secondary:

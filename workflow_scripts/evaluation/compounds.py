@@ -175,7 +175,8 @@ def compute_rates_by_phrase(
 ) -> dict[str, ErrorRates]:
     """Return the error rates of all sentences ("all"), and of each phrase type that occurs.
 
-    errors: whether the sentence of each of `compounds` has an error.
+    compounds: of each sentence; those of one compound follow each other. errors: whether the
+    sentence has an error.
     """
     errors_of: dict[str, list[bool]] = {name: [] for name in ("all", *PHRASES)}
     for compound, is_wrong in zip(compounds, errors, strict=True):

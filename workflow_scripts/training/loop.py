@@ -199,7 +199,7 @@ def validate(
     kept.
     """
     if not settings.selection:
-        folder.keep_best(state, setup.model, CHOSEN, None)
+        folder.replace_best(state, setup.model, CHOSEN, None)
         return {}
     metric = settings.selection.metric
     setup.model.eval()
@@ -218,5 +218,5 @@ def validate(
             tie = values[prefix + setup.tie_break_metric]
         best = state.best.get(name)
         if best is None or (value, -tie) >= (best.value, -best.tie):
-            folder.keep_best(state, setup.model, name, value, tie)
+            folder.replace_best(state, setup.model, name, value, tie)
     return {metric: values[metric]}

@@ -160,7 +160,7 @@ class StateFolder:
         states = [path for path in self.folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
         return sorted(states, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
-    def keep_best(
+    def replace_best(
         self,
         state: TrainingState,
         model: nn.Module,
@@ -168,9 +168,9 @@ class StateFolder:
         value: float | None,
         tie: float = 0.0,
     ) -> None:
-        """Keep a copy of the weights as the best of a name, with what their validation gave.
+        """Replace the best weights of a name by a copy of the model's, in memory: `save` writes it.
 
-        `save` writes them.
+        value, tie: the score of their validation, and the one that decides among equal scores.
         """
         state.best[name] = BestWeights(state.step, value, tie)
         copies = {}

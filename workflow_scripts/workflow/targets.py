@@ -107,7 +107,7 @@ class Targets:
                 raise UserError(f"{file}: {problem}; name them under `seeds`")
 
     def list_downloads(self) -> list[str]:
-        """Return all files and models that need a network."""
+        """Return the files that need a network, and the manifests of models that do."""
         scale = self.config.scale
         files: set[str] = set()
         models: set[str] = set()

@@ -46,7 +46,7 @@ def test_a_decoder_layer_compiles_without_a_break_and_once_for_all_lengths():
 
     def run(source: tuple[torch.Tensor, torch.Tensor], states: torch.Tensor) -> torch.Tensor:
         memory, mask = source
-        cache = layer.start(memory[:, :3], memory)
+        cache = layer.start_cache(memory[:, :3], memory)
         return layer(states, cache, mask, make_causal_mask(len(states), states.device), True, True)
 
     expected = [run(*pair) for pair in inputs]

@@ -75,7 +75,7 @@ def test_a_decoder_layer_drops_what_both_attentions_add():
         torch.ones(4, 4, dtype=torch.bool).triu(1)[None, None],
         torch.zeros(3, 1, 1, 5, dtype=torch.bool),
     )
-    found = layer(states, layer.start(memory, memory), nothing, mask)
+    found = layer(states, layer.start_cache(memory, memory), nothing, mask)
     (first, kept_first), (second, kept_second) = seen
     torch.testing.assert_close(first, layer.self_attention(states, states, states, mask))
     between = normalised(states + kept_first)

@@ -42,7 +42,10 @@ class Options(UpstreamOptions):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    """Prepare the splits; with fewer test reviews than were asked for, the protocol is reduced.
+
+    Raises UserError for a missing or malformed source, or if too few reviews are left for testing.
+    """
     music = read_amazon_reviews(settings.find_source(sources, MUSIC))
     music = shuffle_rows(music, settings.seed, MUSIC)
     video = read_amazon_reviews(settings.find_source(sources, VIDEO))

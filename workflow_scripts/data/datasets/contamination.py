@@ -83,7 +83,12 @@ class NgramIndex:
 
 
 class EvaluationTexts:
-    """Held-out sentences, and pairs of phrases that must not both occur in one text."""
+    """Held-out sentences, and pairs of phrases that must not both occur in one text.
+
+    whole: the words of each sentence. parts: what a text must not contain of them, RUN consecutive
+    words, or all words of a shorter sentence. partners: first phrase of a pair -> the second ones.
+    lengths: of all phrases, in words.
+    """
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {normalise_words(sentence) for sentence in sentences}

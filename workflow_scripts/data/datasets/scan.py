@@ -203,7 +203,10 @@ def make_renamed_training_set(
 
 
 def sample_contexts(phrases: Sequence[tuple[str, str]], seed: int) -> list[Example]:
-    """Return all commands over the phrases; if too many, those of SCAN and a uniform sample."""
+    """Return all commands over the phrases, or CONTEXT_SENTENCES of them if there are more.
+
+    These are all commands of SCAN, and a uniform sample of the others.
+    """
     total = count_commands(phrases)
     if total <= CONTEXT_SENTENCES:
         return [Example(*get_command(phrases, index)) for index in range(total)]

@@ -113,7 +113,7 @@ def write_tables(
 
     Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties
     alphabetically. It is known only after all text is encoded, so the ids of the joint encoding are
-    first written to files in `scratch`, which are deleted at the end.
+    first written to files in `scratch`. Each of them is deleted after its split is written.
     """
     joint_files = {}
     left_out = {}
@@ -124,7 +124,7 @@ def write_tables(
             chunks,
             joint_files[split],
             limits=None if split == "test" else limits,
-            words=split != "train",
+            with_words=split != "train",
         )
     pieces = format_pieces(tokenizer)
     vocabularies = {}
@@ -191,18 +191,18 @@ def encode_pairs(
     chunks: Chunks,
     path: Path,
     limits: Limits | None,
-    words: bool,
+    with_words: bool,
 ) -> int:
     """Write an Arrow stream of pairs: `source_ids` and `target_ids`, joint ids of both languages.
 
-    limits: the lengths of the pairs that are kept; None keeps all. words: whether to write the
-    column `target_words` too, the tokenised text. Returns the number of pairs left out.
+    limits: the lengths of the pairs that are kept; None keeps all. with_words: whether to
+    write the column `target_words` too, the tokenised text. Returns the number of pairs left out.
     """
     import pyarrow
 
     ids = pyarrow.list_(pyarrow.int32())
     columns = {"source_ids": ids, "target_ids": ids}
-    if words:
+    if with_words:
         columns["target_words"] = pyarrow.string()
     left_out = 0
     with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
@@ -212,7 +212,7 @@ def encode_pairs(
             source_ids = encode_texts(tokenizer, source_texts)
             target_ids = encode_texts(tokenizer, target_texts)
             arrays = [source_ids, target_ids]
-            if words:
+            if with_words:
                 arrays.append(pyarrow.array(target_texts, pyarrow.string()))
             batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
             if limits:
@@ -233,8 +233,8 @@ def mask_lengths(source: np.ndarray, target: np.ndarray, limits: Limits) -> np.n
     shorter = np.minimum(source, target)
     longer = np.maximum(source, target)
     is_short = longer <= limits.longest
-    is_even = longer <= limits.ratio * shorter
-    return (shorter > 0) & is_short & is_even
+    is_of_similar_length = longer <= limits.ratio * shorter
+    return (shorter > 0) & is_short & is_of_similar_length
 
 
 def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:

@@ -166,9 +166,9 @@ class Lexicon:
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
     def find_synonyms(self, word: str, pos: str) -> set[str]:
-        """Return the words of every synset of `word` (lower case) with that part of speech.
+        """Return the words of every synset of a base form of `word` (lower case) as that `pos`.
 
-        It is one of them.
+        The base form is one of them. There are none for a word that is not in WordNet.
         """
         synonyms: set[str] = set()
         for form in self.find_base_forms(word, pos):

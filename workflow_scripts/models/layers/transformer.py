@@ -201,7 +201,7 @@ class DecoderLayer(nn.Module):
         self.cross_norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
-    def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
+    def start_cache(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
         """Return a new cache with projected keys and values of the encoder's output, [S, ., d]."""
         cross_key = self.cross_attention.key(memory_key)
         cross_value = self.cross_attention.value(memory_value)

@@ -131,9 +131,9 @@ class FusedLayer(nn.Module):
         self.feed_forward = layer.feed_forward
         layer.feed_forward = nn.Identity()
 
-    def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
+    def start_cache(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
         """Return a new cache; see DecoderLayer."""
-        return self.layer.start(memory_key, memory_value)
+        return self.layer.start_cache(memory_key, memory_value)
 
     def forward(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
         """Return H^l [S, N, d] from H^0 .. H^{l-1}.

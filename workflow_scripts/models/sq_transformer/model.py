@@ -92,7 +92,7 @@ class CrossPredictor(nn.Module):
         """
         mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers:
-            inputs = layer(inputs, layer.start(memory, memory), memory_mask, mask)
+            inputs = layer(inputs, layer.start_cache(memory, memory), memory_mask, mask)
         return nn.functional.linear(inputs, codebook, self.bias)
 
 
@@ -204,13 +204,13 @@ class SQTransformer(Seq2Seq):
             return False
         return self.settings.cross_query == "code"
 
-    def start(self, memory: EncoderOutput) -> Cache:
+    def start_cache(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position.
 
         With SAL its keys and values depend on `cross_query`.
         """
         if not self.guided:
-            return super().start(memory)
+            return super().start_cache(memory)
         states = memory.states
         words = states
         if states.size(1) > memory.mask.size(0):
@@ -223,7 +223,7 @@ class SQTransformer(Seq2Seq):
             key = value
             if self.settings.cross_query == "systematic":
                 key = select_codes(states)
-            layers.append(layer.start(key, value))
+            layers.append(layer.start_cache(key, value))
         return Cache(layers, memory.mask)
 
     def _can_drop_decoder_codes(self, layer: DecoderLayer) -> bool:
@@ -250,7 +250,8 @@ class SQTransformer(Seq2Seq):
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
         """Return word logits [B, T, V] for source [B, S] and target_in [B, T].
 
-        In training they come with the terms above.
+        In training they come with the terms that the docstring of the class lists, and the
+        quantisers update their statistics.
         """
         if not self.training:
             return super().forward(source, target_in)
@@ -310,7 +311,7 @@ class SQTransformer(Seq2Seq):
         quantised = self.target_quantiser(next_words)
         self.target_quantiser.observe(next_words, quantised.codes, real)
         codes = self._make_code_stream(input_words, self.target_quantiser(input_words))
-        outputs = self.run_decoder(self._join_streams(words, codes), self.start(memory), mask)
+        outputs = self.run_decoder(self._join_streams(words, codes), self.start_cache(memory), mask)
         terms = self._collect_common_terms(
             self.target_quantiser, next_words, quantised, real, outputs
         )

@@ -122,7 +122,7 @@ class Seq2Seq(nn.Module):
         """Return the logits of all positions under a causal mask: target_in [B, T] -> [B, T, V]."""
         mask = make_causal_mask(target_in.size(1), target_in.device)
         states = self.embed_target(target_in)
-        outputs = self.run_decoder(states, self.start(memory), mask)
+        outputs = self.run_decoder(states, self.start_cache(memory), mask)
         return self.project(outputs[-1])
 
     def decode_step(
@@ -134,16 +134,16 @@ class Seq2Seq(nn.Module):
         added to it in place, and it is returned; for None a new one is returned.
         """
         if cache is None:
-            cache = self.start(memory)
+            cache = self.start_cache(memory)
         position = cache.layers[0].length
         states = self.embed_target(tokens[:, None], position)
         outputs = self.run_decoder(states, cache, mask=None)  # without a mask: one more position
         logits = self.project(outputs[-1])[:, 0]
         return logits, cache
 
-    def start(self, memory: EncoderOutput) -> Cache:
+    def start_cache(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position."""
-        layers = [layer.start(memory.states, memory.states) for layer in self.decoder]
+        layers = [layer.start_cache(memory.states, memory.states) for layer in self.decoder]
         return Cache(layers, memory.mask)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:

@@ -74,18 +74,19 @@ def select_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> float:
 
 def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int | None]:
     """Return the fewest seeds with a power of 80% for each of the TRUTHS; None above MOST_SEEDS."""
-    return [_count_seeds_at(number, entry, plan) for number in range(TRUTHS)]
+    return [_count_seeds_at(truth, entry, plan) for truth in range(TRUTHS)]
 
 
-def _count_seeds_at(number: int, entry: PrimaryClaim, plan: AnalysisPlan) -> int | None:
-    """Find the fewest seeds by halving; None if even MOST_SEEDS are too few.
+def _count_seeds_at(truth: int, entry: PrimaryClaim, plan: AnalysisPlan) -> int | None:
+    """Find the fewest seeds by halving, at one of the TRUTHS, by its number.
 
-    Powers rise with the number of seeds but for steps of rank tests and shares.
+    None if even MOST_SEEDS are too few. The power of rank tests and of shares falls at some steps,
+    so that fewer seeds may be enough there.
     """
 
     def is_decided(n: int) -> bool:
         """Whether n seeds reach either verdict with a probability of at least POWER."""
-        power = compute_power_at(number, entry, n, plan)
+        power = compute_power_at(truth, entry, n, plan)
         return power.reproduced + power.not_reproduced >= POWER
 
     if not is_decided(MOST_SEEDS):

@@ -16,7 +16,8 @@ from workflow_scripts.evaluation.statistics import Effect, compare_independent, 
 def get_initial_weights(catalogue: Catalogue, variant: VariantKey, scale: str) -> str:
     """Return what the training of a variant's weights begins with, as a text to be compared.
 
-    For random weights that is the name of the variant.
+    For random weights that is the name of the variant. Given weights are those of their training;
+    untrained ones (START) begin with what a training of the variant would begin with.
     """
     run = variant.make_run(seed=0)
     if run.weights not in (None, START):

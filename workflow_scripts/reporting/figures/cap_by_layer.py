@@ -49,7 +49,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     for name, pooling in panels:
         of_panel = [entry for entry in entries if entry.panel == name]
         if any(inputs.list_seeds(entry) for entry in of_panel):
-            points[name, pooling] = average_poolings(table, of_panel, pooling)
+            points[name, pooling] = select_points(table, of_panel, pooling)
     bottom = find_axis_start(points.values())
     handles = {}
     plotted = []
@@ -79,10 +79,10 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(plotted)
 
 
-def average_poolings(
+def select_points(
     table: pandas.DataFrame, entries: list[Runs], pooling: str | None
 ) -> pandas.DataFrame:
-    """Return the points of a panel: the scores under one pooling, or the mean over all of them."""
+    """Return the points of a panel, each the mean of its scores: under one pooling, or over all."""
     if pooling is not None:
         table = table[table["pooling"] == pooling]
     scores = pandas.concat(

@@ -119,8 +119,8 @@ def draw_circle(x: float, y: float, size: float, kind: str) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" class="{kind}"/>'
 
 
-def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool = True) -> str:
-    """Draw grid lines with numbers below them. The line of 0 is darker if `zero`."""
+def draw_grid(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool = True) -> str:
+    """Draw grid lines with numbers below them, and the unit. The line of 0 is darker if `zero`."""
     parts = []
     for tick in axis.choose_ticks():
         x = axis.place(tick)
@@ -228,7 +228,7 @@ def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
     edge = axis.place(row.margin)
     size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'
     body = f'<rect x="{edge:g}" y="{top}" {size} class="claimed"/>'
-    body += draw_frame(axis, top, bottom, row.unit)
+    body += draw_grid(axis, top, bottom, row.unit)
     body += draw_text(axis.right, 14, "as claimed →", "tick", "end")
     body += draw_line(edge, top - 4, edge, bottom, "margin")
     if row.smallest_effect is not None and row.smallest_effect != row.margin:
@@ -269,7 +269,7 @@ def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
         values += [*cell.values.values(), cell.published]
     axis = make_axis(values, 12, width - 12, zero=False)
     bottom = SEED_LINE * len(drawn_cells) + 6
-    body = draw_frame(axis, 8, bottom, zero=False)
+    body = draw_grid(axis, 8, bottom, zero=False)
     for number, cell in enumerate(drawn_cells):
         body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
     return make_svg(width, bottom + 20, body, "values by seed")
@@ -346,7 +346,7 @@ def draw_curve_panel(
     across = make_axis(steps, CURVE_LEFT, width - 12)
     upwards = make_axis(values, bottom, top, zero=False)
     body = draw_text(4, top - 12, name.replace("_", " "), "label strong")
-    body += draw_frame(across, top, bottom)
+    body += draw_grid(across, top, bottom)
     for tick in upwards.choose_ticks(4):
         y = upwards.place(tick) + 4
         body += draw_text(CURVE_LEFT - 8, y, format_tick(tick), "tick", "end")

@@ -224,9 +224,10 @@ def _collect_curves(runs: list[Run], lines: dict[Run, list[dict[str, str]]]) -> 
 
 
 def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
-    """Make the cells of both sides in pairs; without a measurement they have no values.
+    """Make the cells of both sides, in turn if the sides have equally many.
 
-    lines: of claim_sides.csv, those of the claim.
+    lines: of claim_sides.csv, those of the claim. A cell that a side names has no values without a
+    line; a number, and a cell that a pattern with `*` matches, are there by their lines alone.
     """
     # (side, key of a cell) -> seed -> value, and -> published number
     values: dict[tuple[str, str], dict[int | None, float]] = {}
@@ -250,10 +251,10 @@ def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
             label = text
         cell = ComparedCell(side, key, label, published.get((side, key)), by_seed)
         sides[side].append(cell)
-    return _pair_sides(sides["left"], sides["right"])
+    return _merge_sides(sides["left"], sides["right"])
 
 
-def _pair_sides(left: list[ComparedCell], right: list[ComparedCell]) -> list[ComparedCell]:
+def _merge_sides(left: list[ComparedCell], right: list[ComparedCell]) -> list[ComparedCell]:
     """Return left and right cells in turn; sides of unequal length one after the other."""
     if len(left) != len(right):
         return [*left, *right]

@@ -69,7 +69,7 @@ def decode_with_beam(
     limit, longest = _compute_limits(max_length, source)
     memory = model.encode(source)
     sentence_of_hypothesis = torch.arange(sentences, device=device).repeat_interleave(beam)
-    cache = model.start(memory).select(sentence_of_hypothesis)
+    cache = model.start_cache(memory).select(sentence_of_hypothesis)
     search = BeamSearch(source, beam, limit, longest, length_penalty)
     last = source.new_full((sentences * beam,), EOS)
     for step in range(longest):
