@@ -69,7 +69,7 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
         )
         folder = Path(sys.modules[type(model).__module__].__file__ or "")
         assert folder.is_relative_to(checkout.resolve()), f"{folder} is not of {checkout}"
-        loss = import_module("tasks.seq2seq.training_setup").WordLoss(0.0)
+        loss = import_module("tasks.seq2seq.word_loss").WordLoss(0.0)
         if spec.objective:
             loss = import_module(f"objectives.{spec.objective.name}.objective").build(
                 spec.objective.settings, loss

@@ -14,7 +14,7 @@ from benchmarks.training_step import SOURCE_WORDS, TARGET_WORDS, random_batch, s
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.model import FusedLayer
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 
 # Width, feed-forward width, heads, layers: those of CoGnition, of SCAN and COGS, and of the small
 # scale.

@@ -31,7 +31,8 @@ from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
+from workflow_scripts.tasks.seq2seq.training_setup import list_compilable
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
 from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate

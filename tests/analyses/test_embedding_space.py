@@ -100,7 +100,7 @@ def test_a_table_has_every_word_but_those_that_no_sentence_holds(sal) -> None:
     weight = model.source_embedding.weight[vocabulary.index("jump")].detach().numpy()
     assert np.array_equal(vectors[row], weight)
     # The code is that of the embedding as the model sees it: scaled by the root of its width.
-    codebook = model.source_quantiser.codebook.detach().numpy()[: model.source_quantiser.codes]
+    codebook = model.source_quantiser.codebook.detach().numpy()[: model.source_quantiser.n_codes]
     distance = ((weight * len(weight) ** 0.5 - codebook) ** 2).sum(-1)
     assert words.loc[row, "code"] == distance.argmin()
 

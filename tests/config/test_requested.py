@@ -151,7 +151,7 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
     paper = load_catalogue(copy).papers["sq_transformer"]
     (planned,) = paper.list_primary_claims()
     around = ("scan-around-right", "sq-transformer", "sal")
-    assert paper.list_primary_variants(planned.entry) == [SAL, TRANSFORMER, around]
+    assert paper.list_deciding_variants(planned.entry) == [SAL, TRANSFORMER, around]
     runs = paper.list_planned_runs(planned)
     assert runs == [Run(*variant, seed) for variant in (SAL, TRANSFORMER, around) for seed in SEEDS]
 
@@ -288,7 +288,7 @@ def test_a_gain_is_decided_by_both_of_its_variants():
     claim = Claim(claim="gains", statement="It gains", source="Table 1", unit="points", **sides)
     spread = {"sd": 1.0, "freedom": 9, "paired": True}
     entry = PrimaryClaim(claim="gains", published=8.0, smallest=2.0, spread=spread)
-    found = replace(paper, claims=[claim]).list_primary_variants(entry)
+    found = replace(paper, claims=[claim]).list_deciding_variants(entry)
     assert set(found) == {
         (task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")
     }

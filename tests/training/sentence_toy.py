@@ -12,7 +12,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.data.preparing import ToyOptions, write_data
-from workflow_scripts.data.datasets.sentences import Sentence, build_table
+from workflow_scripts.data.datasets.sentences import Sentence, build_limited_table
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import list_weights, write_tensors
 
@@ -113,7 +113,7 @@ def write_pairs(
         splits = {
             split: [row._replace(second=None) for row in rows] for split, rows in splits.items()
         }
-    made = build_table(splits, None if scores else ["another", "same"], ToyOptions(), [])
+    made = build_limited_table(splits, None if scores else ["another", "same"], ToyOptions(), [])
     data = {"task": task, "prepare": "workflow_scripts.data.datasets.sts", "options": {}}
     write_data(made, data | {"sources": [], "protocol": "paper"}, folder)
     return folder

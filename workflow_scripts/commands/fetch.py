@@ -76,15 +76,15 @@ def main(args: argparse.Namespace) -> None:
 
             try:
                 note = fetch_source(source, args.downloads, mirror, RetryPolicy(), advance)
-                write_source_manifest(source, args.downloads / source.name)
-                console.print(
-                    f"{source.name}: {note}", highlight=False, soft_wrap=True, markup=False
-                )
             except UserError as error:
                 if len(sources) == 1:
                     raise
                 failures.append(source.name)
-                console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
+                line = f"error: {error}"
+            else:
+                write_source_manifest(source, args.downloads / source.name)
+                line = f"{source.name}: {note}"
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
     if failures:
         count = f"{len(failures)} of {len(sources)}"

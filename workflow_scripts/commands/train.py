@@ -121,9 +121,9 @@ def main(args: argparse.Namespace) -> None:
     steps = settings.max_steps or 0
     with folder.lock(), Reporter(str(spec.run), steps, args.progress) as reporter:
         try:
-            trained = replace(spec, training=settings)
+            chosen_spec = replace(spec, training=settings)
             setup, state = train_run(
-                trained, args.data, args.init, device, folder, reporter, args.save_every
+                chosen_spec, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)

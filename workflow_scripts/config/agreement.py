@@ -331,7 +331,10 @@ class NameChecker:
 
 
 def check_names(catalogue: Catalogue) -> Iterator[str]:
-    """Yield names of tasks, methods, variants, scales, analyses and papers that are not defined."""
+    """Yield a message for each name of something that is not defined.
+
+    Those are tasks, methods, variants, scales, analyses and papers.
+    """
     checker = NameChecker(catalogue, "catalogue/scales.yaml")
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:

@@ -117,7 +117,7 @@ class Paper:
             claims += [PlannedClaim(file, plan, entry) for entry in plan.primary]
         return claims
 
-    def list_primary_variants(self, entry: PrimaryClaim) -> list[VariantKey]:
+    def list_deciding_variants(self, entry: PrimaryClaim) -> list[VariantKey]:
         """Return the variants that decide a primary claim, of its sides and of its controls."""
         cells = [*self.claims_by_name[entry.claim].list_cells(), *entry.control.cells]
         if entry.control.same_sign:
@@ -133,7 +133,7 @@ class Paper:
         return list(variants)
 
     def list_planned_seeds(self, scale: str) -> dict[VariantKey, list[int]]:
-        """Return the planned seeds of each variant that a claim of a plan of the scale compares.
+        """Return the planned seeds of each variant that decides a claim of a plan of the scale.
 
         Those of a primary claim count before those of secondary ones, and a later plan's before an
         earlier one's.
@@ -144,7 +144,7 @@ class Paper:
                 variants = self._list_cell_variants(self.claims_by_name[name].list_cells())
                 seeds |= dict.fromkeys(variants, plan.seeds)
         for planned in self.list_primary_claims(scale):
-            seeds |= dict.fromkeys(self.list_primary_variants(planned.entry), planned.seeds)
+            seeds |= dict.fromkeys(self.list_deciding_variants(planned.entry), planned.seeds)
         return seeds
 
     def find_planned_seeds(self, variant: VariantKey, scale: str) -> list[int]:
@@ -158,7 +158,7 @@ class Paper:
     def list_planned_runs(self, planned: PlannedClaim) -> list[Run]:
         """Return the runs that decide a primary claim: its variants with each planned seed."""
         runs: list[Run] = []
-        for variant in self.list_primary_variants(planned.entry):
+        for variant in self.list_deciding_variants(planned.entry):
             runs += [variant.make_run(seed) for seed in planned.seeds]
         return runs
 

@@ -60,7 +60,7 @@ def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, l
     """Return the runs of the papers, each with its papers; `extra`: with experiments marked so."""
     papers_by_run: dict[Run, list[str]] = {}
     for key in config.papers:
-        for requested_run in _list_paper_runs(catalogue, key, config, extra):
+        for requested_run in _iterate_experiment_runs(catalogue, key, config, extra):
             for run in list_lineage(catalogue, requested_run, config):
                 papers = papers_by_run.setdefault(run, [])
                 if key not in papers:
@@ -68,7 +68,9 @@ def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, l
     return papers_by_run
 
 
-def _list_paper_runs(catalogue: Catalogue, key: str, config: Config, extra: bool) -> Iterator[Run]:
+def _iterate_experiment_runs(
+    catalogue: Catalogue, key: str, config: Config, extra: bool
+) -> Iterator[Run]:
     """Yield the runs that experiments.yaml names, without those that they start from."""
     for experiment in catalogue.papers[key].experiments.list_at(config.scale):
         if experiment.extra and not extra:
@@ -133,7 +135,7 @@ def check_requested(
         seeds_with_extra = _list_seeds(key, runs_with_extra)
         file = catalogue.root / "papers" / key / "experiments.yaml"
         for planned in paper.list_primary_claims(config.scale):
-            variants = paper.list_primary_variants(planned.entry)
+            variants = paper.list_deciding_variants(planned.entry)
             by_extra_runs = not any(variant in seeds for variant in variants)
             requested = seeds_with_extra if by_extra_runs else seeds
             for variant in variants:

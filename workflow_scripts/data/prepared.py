@@ -25,6 +25,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import DataFolder
+from workflow_scripts.common.token_ids import SPECIAL_TOKENS, UNK
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
@@ -33,8 +34,6 @@ from workflow_scripts.evaluation.protocol import find_worst_protocol
 if TYPE_CHECKING:
     import pyarrow
 
-SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
-UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
 LISTS = ("ids", "groups", "sememes")  # how the names of columns with lists of numbers end
 
 
@@ -93,7 +92,7 @@ def summarise_pairs(columns: Mapping[str, list]) -> dict[str, int]:
     """
     distinct_pairs = set(zip(columns["source"], columns["target"], strict=True))
     id_lists = columns["source_ids"] + columns["target_ids"]
-    n_unknown = sum(ids.count(UNKNOWN_ID) for ids in id_lists)
+    n_unknown = sum(ids.count(UNK) for ids in id_lists)
     return {
         "rows": len(columns["source"]),
         "distinct": len(distinct_pairs),
@@ -238,11 +237,11 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
 
 
 def look_up_ids(sentences: list[str], vocabulary: list[str]) -> list[list[int]]:
-    """Return the ids of the tokens of each sentence, UNKNOWN_ID for tokens without one."""
+    """Return the ids of the tokens of each sentence, UNK for tokens without one."""
     ids = {token: i for i, token in enumerate(vocabulary)}
     numbered = []
     for sentence in sentences:
-        numbered.append([ids.get(token, UNKNOWN_ID) for token in sentence.split(" ")])
+        numbered.append([ids.get(token, UNK) for token in sentence.split(" ")])
     return numbered
 
 

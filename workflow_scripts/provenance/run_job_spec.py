@@ -50,7 +50,7 @@ class RunJobSpec:
     analysis_plans: dict[str, str] = field(default_factory=dict)
 
     @property
-    def training(self) -> RunSpec:
+    def training_spec(self) -> RunSpec:
         """The spec as that of a training. Raises UserError if the run scores given weights."""
         if not isinstance(self.spec, RunSpec):
             raise UserError(f"{self.spec.run} scores given weights and is no training")

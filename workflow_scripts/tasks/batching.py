@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.token_ids import EOS, PAD
 
-PAD = 0
-EOS = 2
-UNK = 3
 MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 CPU = torch.device("cpu")
 

@@ -34,11 +34,11 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
         return fingerprint_candidates(specs.get_candidates(wildcards["task"], scale))
     if rule == "search":
         job_spec = specs.get_search(read_variant_key(wildcards), scale)
-        return fingerprint_search(job_spec.training)
+        return fingerprint_search(job_spec.training_spec)
     if rule in ("train", "evaluate", "intervene"):
         job_spec = specs.get_run(read_run_name(wildcards), scale)
         if rule == "train":
-            return fingerprint_training(job_spec.training)
+            return fingerprint_training(job_spec.training_spec)
         if rule == "evaluate":
             return _fingerprint_evaluation(job_spec)
         return _fingerprint_intervention(job_spec)

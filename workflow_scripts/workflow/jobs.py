@@ -196,17 +196,17 @@ class JobInputs:
         It depends on the spec, the data and their code, so that no run resumes from the state of
         another. It is no output, because Snakemake deletes the outputs of a failed job.
         """
-        spec = self._get_job_spec(wildcards).training
+        spec = self._get_job_spec(wildcards).training_spec
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
         if spec.search:
-            searched = self.specs.get_search(spec.variant_key, wildcards.scale).training
+            searched = self.specs.get_search(spec.variant_key, wildcards.scale).training_spec
             fingerprints.append(fingerprint_search(searched))
         digest_of_inputs = _join_digests(fingerprints)
         return str(_scale(wildcards).training_state(spec.run, digest_of_inputs))
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        spec = self._get_job_spec(wildcards).training
+        spec = self._get_job_spec(wildcards).training_spec
         fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
         digest_of_inputs = _join_digests(fingerprints)
         return str(_scale(wildcards).search_state(spec.variant_key, digest_of_inputs))

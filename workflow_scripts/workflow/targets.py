@@ -107,7 +107,10 @@ class Targets:
                 raise UserError(f"{file}: {problem}; name them under `seeds`")
 
     def list_downloads(self) -> list[str]:
-        """Return the files that need a network, and the manifests of models that do."""
+        """Return the files that need a network, and the manifests of models that do.
+
+        They are those of trainings, analyses and replacement words.
+        """
         scale = self.config.scale
         files: set[str] = set()
         models: set[str] = set()

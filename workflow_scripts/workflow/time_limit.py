@@ -123,7 +123,7 @@ def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[VariantK
     for key in config.papers:
         paper = catalogue.papers[key]
         for planned in paper.list_primary_claims():
-            for variant in paper.list_primary_variants(planned.entry):
+            for variant in paper.list_deciding_variants(planned.entry):
                 numbers.setdefault(variant, count)
             count += 1
     return numbers

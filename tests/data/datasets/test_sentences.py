@@ -9,7 +9,7 @@ from tests.data.preparing import ToyOptions
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
-    build_table,
+    build_limited_table,
     parse_class,
     parse_number,
     read_tsv,
@@ -32,7 +32,7 @@ def test_what_is_taken_out_and_the_rest_are_all_rows_in_their_order(count, seed)
 def test_a_larger_limit_holds_the_smaller(one, other):
     limits = (ToyOptions(limit={"train": count}) for count in sorted((one, other)))
     fewer, more = (
-        set(build_table({"train": ROWS}, None, limit, []).tables["train"]["item"])
+        set(build_limited_table({"train": ROWS}, None, limit, []).tables["train"]["item"])
         for limit in limits
     )
     assert fewer <= more
@@ -40,13 +40,14 @@ def test_a_larger_limit_holds_the_smaller(one, other):
 
 def test_a_share_of_a_split_is_no_reduction_and_a_number_is():
     share, count = (
-        build_table({"train": ROWS}, None, ToyOptions(limit={"train": n}), []) for n in (0.25, 10)
+        build_limited_table({"train": ROWS}, None, ToyOptions(limit={"train": n}), [])
+        for n in (0.25, 10)
     )
     assert share.tables == count.tables and len(share.tables["train"]["label"]) == 10
     assert (share.protocol, count.protocol) == ("paper", "reduced")
     assert share.notes == ["train: 10 of 40 examples, drawn with seed 0"]
     with pytest.raises(UserError, match="no split dev to limit here; known: train"):
-        build_table({"train": ROWS}, None, ToyOptions(limit={"dev": 1}), [])
+        build_limited_table({"train": ROWS}, None, ToyOptions(limit={"dev": 1}), [])
 
 
 def test_lines_of_a_file_of_a_zip_and_of_a_tar(tmp_path):

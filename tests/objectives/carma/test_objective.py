@@ -30,7 +30,7 @@ from workflow_scripts.objectives.carma.objective import (
 )
 from workflow_scripts.objectives.carma.settings import Settings
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 
 SENTENCES = [[1, 2, 1, 3, 1], [2, 1, 1], [1, 1, 1, 1], [1, 3, 2, 1]]
 LAYERS = {"last_block_mi": 2, "last_block_stability": 2}

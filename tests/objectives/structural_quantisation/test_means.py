@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from tests.models.sq_transformer.named_terms import name_terms
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
@@ -16,7 +17,7 @@ from workflow_scripts.objectives.structural_quantisation.settings import Setting
 from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training import loop
 from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
@@ -75,8 +76,8 @@ def make_selecting_loss(settings: Settings, label_smoothing: float) -> Loss:
         output = model(batch.source, batch.target_in)
         loss = select_word_loss(output.logits, batch.target_out, label_smoothing)
         parts = {"word": loss.detach()}
-        for side in ("source", "target") if output.terms else ():
-            for name, value in select_side_parts(output.terms, side, settings).items():
+        for side in ("source", "target") if getattr(output, "terms", None) else ():
+            for name, value in select_side_parts(name_terms(output), side, settings).items():
                 sign = -1 if name.startswith("entropy") else 1
                 loss = loss + sign * getattr(settings, name) * value
                 parts[name] = value.detach()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models.small_models import STRUCTURED, decoder_input, make, sentences
+from tests.models.sq_transformer.named_terms import name_terms
 from workflow_scripts.objectives.structural_quantisation.objective import (
     Settings,
     build,
@@ -16,7 +17,7 @@ from workflow_scripts.objectives.structural_quantisation.objective import (
     compute_stream_distance,
 )
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss, compute_word_cross_entropy
 
 
 def batch(source_lengths=(6, 3, 4, 2), target_lengths=(5, 7, 2, 3), more_padding=0):
@@ -192,7 +193,7 @@ def test_distances_stop_the_gradient_at_the_codes():
 
 def test_in_the_model_the_distance_does_not_pull_the_codes():
     model = make("srl", dropout=0.0)
-    terms = model(batch().source, batch().target_in).terms
+    terms = name_terms(model(batch().source, batch().target_in))
     compute_stream_distance(terms["source_layers"], terms["source_real"]).backward()
     assert model.source_embedding.weight.grad.any()
     assert (

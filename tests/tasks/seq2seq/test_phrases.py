@@ -25,7 +25,7 @@ from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.tasks.batching import SequencePairs, make_bucketed_batches, to_sequences
 from workflow_scripts.tasks.seq2seq.batches import PhrasePairs, mark_phrases
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 
 torch.set_num_threads(1)
 

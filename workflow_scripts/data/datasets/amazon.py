@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     UpstreamOptions,
-    build_table,
+    build_limited_table,
     shuffle_rows,
 )
 from workflow_scripts.data.prepared import TableDataset
@@ -68,7 +68,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         if size < settings.test:
             notes.append(f"{name}: {size} reviews, {settings.test} were asked for")
             protocol = "reduced"
-    return build_table(splits, LABELS, settings, notes, protocol)
+    return build_limited_table(splits, LABELS, settings, notes, protocol)
 
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:

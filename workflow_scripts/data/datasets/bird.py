@@ -12,7 +12,7 @@ from pydantic import Field
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    build_table,
+    build_limited_table,
     parse_number,
     read_tsv,
 )
@@ -47,4 +47,4 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
             pairs.append(
                 Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score)
             )
-    return build_table({"test": pairs}, None, settings, [])
+    return build_limited_table({"test": pairs}, None, settings, [])

@@ -15,7 +15,7 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     UpstreamOptions,
-    build_table,
+    build_limited_table,
     parse_class,
     read_tsv,
     split_off,
@@ -104,7 +104,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
             "test: GLUE's dev set"
         )
     splits |= {"train": train, "valid": valid}
-    return build_table(splits, list(layout.labels), settings, [note])
+    return build_limited_table(splits, list(layout.labels), settings, [note])
 
 
 def read_dev_items(path: Path) -> set[str]:

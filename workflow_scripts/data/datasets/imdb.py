@@ -12,7 +12,7 @@ from workflow_scripts.data.datasets.glue import read_glue
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     UpstreamOptions,
-    build_table,
+    build_limited_table,
     shuffle_rows,
     split_off,
 )
@@ -52,7 +52,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     notes = [
         f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"
     ]
-    return build_table(splits, sst2.LABELS, settings, notes)
+    return build_limited_table(splits, sst2.LABELS, settings, notes)
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import PositiveInt
 
 from workflow_scripts.data.datasets.glue import MNLI_LABELS, read_glue
-from workflow_scripts.data.datasets.sentences import UpstreamOptions, build_table, split_off
+from workflow_scripts.data.datasets.sentences import UpstreamOptions, build_limited_table, split_off
 from workflow_scripts.data.prepared import TableDataset
 
 
@@ -46,4 +46,4 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         "test": read_glue(settings, sources, "mnli", "mismatched", "letters"),
     }
     notes = [f"train: drawn with seed {settings.seed}; valid: the rest"]
-    return build_table(splits, list(MNLI_LABELS), settings, notes)
+    return build_limited_table(splits, list(MNLI_LABELS), settings, notes)

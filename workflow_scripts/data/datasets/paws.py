@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    build_table,
+    build_limited_table,
     parse_class,
     read_tsv,
     split_off,
@@ -55,7 +55,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
             dev = settings.find_source(files, DEV)
             test = settings.find_source(files, TEST)
             splits, notes = split_dev_and_test(dev, test, settings)
-        return build_table(splits, LABELS, settings, notes, "reduced")
+        return build_limited_table(splits, LABELS, settings, notes, "reduced")
     swap = settings.find_source(sources, SWAP)
     swap_pairs = read_paws(swap, "train.tsv", (), "swap")
     final = settings.find_source(sources, FINAL)
@@ -66,7 +66,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         "test": [pair._replace(subset="swap") for pair in swap_pairs],
     }
     notes = ["train: PAWS-Wiki final; test: swap-only"]
-    return build_table(splits, LABELS, settings, notes)
+    return build_limited_table(splits, LABELS, settings, notes)
 
 
 def split_dev_and_test(

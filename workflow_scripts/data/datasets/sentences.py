@@ -79,7 +79,7 @@ def split_off(
     return others, sampled
 
 
-def build_table(
+def build_limited_table(
     splits: dict[str, list[Sentence]],
     labels: list[str] | None,
     options: SentenceOptions,

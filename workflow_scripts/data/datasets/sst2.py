@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import PositiveInt
 
 from workflow_scripts.data.datasets.glue import read_glue
-from workflow_scripts.data.datasets.sentences import SentenceOptions, build_table, split_off
+from workflow_scripts.data.datasets.sentences import SentenceOptions, build_limited_table, split_off
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sst as stand_in
 
@@ -49,4 +49,6 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         f"test: {len(test)} phrases of GLUE's training set, drawn with seed {settings.seed}; "
         "valid: GLUE's dev set"
     ]
-    return build_table({"train": train, "valid": valid, "test": test}, LABELS, settings, notes)
+    return build_limited_table(
+        {"train": train, "valid": valid, "test": test}, LABELS, settings, notes
+    )

@@ -7,7 +7,7 @@ from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    build_table,
+    build_limited_table,
     parse_number,
     read_tsv,
 )
@@ -63,7 +63,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     if inside:
         splits["in_distribution"] = select_source(inside, test)
     splits["test"] = select_source(outside, test)
-    return build_table(splits, None, settings, [])
+    return build_limited_table(splits, None, settings, [])
 
 
 def select_source(source: str | None, pairs: list[SourcedPair]) -> list[Sentence]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.data.prepared import SPECIAL_TOKENS, UNKNOWN_ID
+from workflow_scripts.common.token_ids import SPECIAL_TOKENS, UNK
 
 if TYPE_CHECKING:
     import pyarrow
@@ -148,7 +148,7 @@ def write_tables(
 class SideVocabulary:
     """The vocabulary of one side: its V pieces by id, of the J pieces of both sides together.
 
-    new_ids [J]: the id of each joint id, UNKNOWN_ID for pieces that the side has not in training.
+    new_ids [J]: the id of each joint id, UNK for pieces that the side has not in training.
     """
 
     pieces: list[str]
@@ -159,7 +159,7 @@ class SideVocabulary:
         """Make it of the training text, a file of `encode_pairs`. joint_pieces: by joint id."""
         joint_ids = rank_pieces(training, side, joint_pieces)
         pieces = SPECIAL_TOKENS + [joint_pieces[joint_id] for joint_id in joint_ids]
-        new_ids = np.full(len(joint_pieces), UNKNOWN_ID, np.int32)
+        new_ids = np.full(len(joint_pieces), UNK, np.int32)
         new_ids[joint_ids] = np.arange(len(SPECIAL_TOKENS), len(pieces), dtype=np.int32)
         return cls(pieces, new_ids)
 
@@ -256,7 +256,7 @@ def remap_ids(
     The columns are those of the file with new ids, the text of each side as pieces, an empty
     `subset`, and `columns`. vocabularies: by side. columns: texts of all rows of the split, for a
     split of which no pair was left out. Returns the counts of dataset.json: rows, pieces that are
-    UNKNOWN_ID on either side, and the pieces of the longest source and target.
+    UNK on either side, and the pieces of the longest source and target.
     """
     import pyarrow
     import pyarrow.parquet
@@ -294,7 +294,7 @@ def remap_ids(
 class RemappedSide(NamedTuple):
     """One side of N pairs: its ids, lists [N]; its pieces joined by spaces, texts [N].
 
-    n_unknown: how many of all its pieces are UNKNOWN_ID.
+    n_unknown: how many of all its pieces are UNK.
     """
 
     ids: "pyarrow.ListArray"
@@ -312,7 +312,7 @@ def remap_side(
     ends = np.cumsum(joint_ids.value_lengths().to_numpy())
     offsets = pyarrow.array(np.concatenate([[0], ends]), pyarrow.int32())
     flat_ids = new_ids[joint_ids.flatten().to_numpy()]
-    n_unknown = int((flat_ids == UNKNOWN_ID).sum())
+    n_unknown = int((flat_ids == UNK).sum())
     flat_array = pyarrow.array(flat_ids)
     pieces = pyarrow.ListArray.from_arrays(offsets, pieces_by_id.take(flat_array))
     texts = pyarrow.compute.binary_join(pieces, " ")

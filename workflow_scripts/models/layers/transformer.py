@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.common.token_ids import PAD
 from workflow_scripts.models.layers.attention import MultiHeadAttention
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.transformer.settings import Settings
@@ -34,7 +35,7 @@ def select_positions(states: Tensor, at: Tensor) -> Tensor:
 
 def make_padding_mask(ids: Tensor) -> Tensor:
     """Return a mask that is True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
-    return ids.eq(0)[:, None, None, :]
+    return ids.eq(PAD)[:, None, None, :]
 
 
 def make_causal_mask(length: int, device: torch.device) -> Tensor:

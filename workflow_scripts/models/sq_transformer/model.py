@@ -6,6 +6,7 @@ Words are clustered into codes (SoVQ), which give the attention (SAL, SRL).
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.common.token_ids import EOS, PAD, UNK
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -13,7 +14,6 @@ from workflow_scripts.models.layers.transformer import (
     make_padding_mask,
     select_codes,
     select_positions,
-    select_words,
 )
 from workflow_scripts.models.sq_transformer.quantisation import (
     Quantised,
@@ -21,10 +21,13 @@ from workflow_scripts.models.sq_transformer.quantisation import (
     apply_straight_through,
 )
 from workflow_scripts.models.sq_transformer.settings import Settings
-from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq, Seq2SeqOutput
-
-END = 2
-UNKNOWN = 3
+from workflow_scripts.models.sq_transformer.terms import (
+    ClusterPrediction,
+    SideTerms,
+    SQTransformerOutput,
+    TrainingTerms,
+)
+from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq
 
 
 def make_next_tokens(target_in: Tensor) -> Tensor:
@@ -33,8 +36,13 @@ def make_next_tokens(target_in: Tensor) -> Tensor:
     They are its input [B, T] moved left by one, then the end symbol; padding stays padding.
     """
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
-    is_last = moved.eq(0) & target_in.ne(0)
-    return moved.masked_fill(is_last, END)
+    is_last = moved.eq(PAD) & target_in.ne(PAD)
+    return moved.masked_fill(is_last, EOS)
+
+
+def drop_codes(states: Tensor, sentences: int) -> Tensor:
+    """Return the words [S, B, d] of B sentences: states [S, B, d], with codes [S, 2 B, d]."""
+    return states[:, :sentences]
 
 
 def sample_masked_positions(lengths: Tensor) -> Tensor:
@@ -49,10 +57,10 @@ class SentencePredictor(nn.Module):
     positions up to n.
     """
 
-    def __init__(self, layers: int, settings: Settings, codes: int, causal: bool):
+    def __init__(self, layers: int, settings: Settings, n_codes: int, causal: bool):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
-        self.bias = _make_bias(codes, settings.width)
+        self.bias = _make_bias(n_codes, settings.width)
         self.causal = causal
 
     def forward(
@@ -78,10 +86,10 @@ class CrossPredictor(nn.Module):
     It is the predictor of the official code.
     """
 
-    def __init__(self, layers: int, settings: Settings, codes: int):
+    def __init__(self, layers: int, settings: Settings, n_codes: int):
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
-        self.bias = _make_bias(codes, settings.width)
+        self.bias = _make_bias(n_codes, settings.width)
 
     def forward(
         self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor
@@ -96,34 +104,17 @@ class CrossPredictor(nn.Module):
         return nn.functional.linear(inputs, codebook, self.bias)
 
 
-def _make_bias(codes: int, width: int) -> nn.Parameter:
-    """Make a bias of each code [codes], with the initial values of nn.Linear of this width."""
+def _make_bias(n_codes: int, width: int) -> nn.Parameter:
+    """Make a bias of each code [K], with the initial values of nn.Linear of this width."""
     limit = width**-0.5
-    return nn.Parameter(torch.empty(codes).uniform_(-limit, limit))
+    return nn.Parameter(torch.empty(n_codes).uniform_(-limit, limit))
 
 
 class SQTransformer(Seq2Seq):
     """Seq2Seq with a quantiser on each side and, in training, the cluster predictors.
 
     In eval mode only the word logits are computed. SRL is then exactly the plain Transformer; SAL
-    needs the codes.
-
-    Terms of a training step, each prefixed by "source_" or "target_". X is K, or K + 1 with a mask
-    code:
-      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes z, and the
-        rows of Z
-      real [S, B]: False on padding
-      posterior [..., X], prior [..., X], predicted [...]: scores of q(z | x), logits of
-        p(z | context), and the positions at which a code is predicted: all of them [S, B], or one
-        of each sentence [B]
-      marginal [..., X], averaged [...]: scores of q(z | x), and the positions over which q(Z) is
-        the mean
-      output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their
-        scores, nearest codes
-      next_codes [S, B], next_real [S, B]: the code that an output must predict, and whether there
-        is one
-      layers [layers, S, 2 B, d]: words and codes after each layer (with SRL)
-    The terms from posterior to averaged exist only with predictors.
+    needs the codes. In training the logits come with the terms of the objective (`TrainingTerms`).
     """
 
     settings: Settings
@@ -133,22 +124,22 @@ class SQTransformer(Seq2Seq):
         self.guided = settings.attention == "sal"
         self.predicts_clusters = settings.clustering != "none"
         self.masked = settings.source_predictor == "masked"
-        mask_code = self.masked and settings.clustering == "brown"
-        self.source_quantiser = Quantiser(settings.source_codes, settings, mask_code)
+        has_mask_code = self.masked and settings.clustering == "brown"
+        self.source_quantiser = Quantiser(settings.source_codes, settings, has_mask_code)
         self.target_quantiser = Quantiser(settings.target_codes, settings)
         if self.predicts_clusters:
             self.source_predictor = SentencePredictor(
                 settings.source_predictor_layers,
                 settings,
-                settings.source_codes + mask_code,
+                settings.source_codes + has_mask_code,
                 causal=not self.masked,
             )
             layers = settings.target_predictor_layers
-            codes = settings.target_codes
+            n_codes = settings.target_codes
             if settings.target_predictor == "cross":
-                self.target_predictor = CrossPredictor(layers, settings, codes)
+                self.target_predictor = CrossPredictor(layers, settings, n_codes)
             else:
-                self.target_predictor = SentencePredictor(layers, settings, codes, causal=True)
+                self.target_predictor = SentencePredictor(layers, settings, n_codes, causal=True)
 
     def assign_codes(self, side: str, ids: Tensor) -> Tensor:
         """Return the code of each word of a side, "source" or "target": ids [...] -> codes [...].
@@ -212,9 +203,7 @@ class SQTransformer(Seq2Seq):
         if not self.guided:
             return super().start_cache(memory)
         states = memory.states
-        words = states
-        if states.size(1) > memory.mask.size(0):
-            words = select_words(states)
+        words = drop_codes(states, memory.mask.size(0))
         layers = []
         for layer in self.decoder:
             value = states
@@ -247,26 +236,25 @@ class SQTransformer(Seq2Seq):
             outputs.append(states)
         return outputs
 
-    def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
+    def forward(self, source: Tensor, target_in: Tensor) -> SQTransformerOutput:
         """Return word logits [B, T, V] for source [B, S] and target_in [B, T].
 
-        In training they come with the terms that the docstring of the class lists, and the
-        quantisers update their statistics.
+        In training they come with the terms, and the quantisers observe their words.
         """
         if not self.training:
-            return super().forward(source, target_in)
-        memory, terms = self._train_encoder(source)
-        logits, target_terms = self._train_decoder(memory, target_in)
-        return Seq2SeqOutput(logits, terms | target_terms)
+            return SQTransformerOutput(super().forward(source, target_in).logits)
+        memory, source_terms = self._encode_in_training(source)
+        logits, target_terms = self._decode_in_training(memory, target_in)
+        return SQTransformerOutput(logits, TrainingTerms(source_terms, target_terms))
 
-    def _join_streams(self, words: Tensor, codes: Tensor) -> Tensor:
-        """Join words and codes [S, B, d] to the input of the layers, [S, 2 B, d].
+    def _join_streams(self, words: Tensor, code_stream: Tensor) -> Tensor:
+        """Join words and codes, each [S, B, d], to the input of the layers, [S, 2 B, d].
 
         Without SAL and SRL the words alone are the input.
         """
         if self.settings.attention == "none":
             return words
-        return torch.cat([words, codes], dim=1)
+        return torch.cat([words, code_stream], dim=1)
 
     def _make_code_stream(self, words: Tensor, quantised: Quantised) -> Tensor:
         """Return the stream of codes before layer 1, [S, B, d]: the codebook's rows of the words.
@@ -277,32 +265,43 @@ class SQTransformer(Seq2Seq):
             return apply_straight_through(quantised.vectors, words)
         return quantised.vectors
 
-    def _train_encoder(self, source: Tensor) -> tuple[EncoderOutput, dict[str, Tensor]]:
+    def _encode_in_training(self, source: Tensor) -> tuple[EncoderOutput, SideTerms]:
         """Return (encoder's output, terms of the source) for source [B, S]."""
         mask = make_padding_mask(source)
-        real = source.t().ne(0)
+        real = source.t().ne(PAD)
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
         self.source_quantiser.observe(words, quantised.codes, real)
-        codes = self._make_code_stream(words, quantised)
-        outputs = self.run_encoder(self._join_streams(words, codes), mask)
-        terms = self._collect_common_terms(self.source_quantiser, words, quantised, real, outputs)
-        # An output must predict the code of the next word.
-        terms["next_codes"] = nn.functional.pad(quantised.codes[1:], (0, 0, 0, 1))
-        terms["next_real"] = nn.functional.pad(real[1:], (0, 0, 0, 1))
+        code_stream = self._make_code_stream(words, quantised)
+        outputs = self.run_encoder(self._join_streams(words, code_stream), mask)
+        output = self._select_output(outputs[-1], source.size(0))
+        nearest = self.source_quantiser(output)
+        prediction = None
         if self.predicts_clusters:
-            terms |= self._predict_source(source, mask, real, words, codes, quantised)
-        memory = EncoderOutput(outputs[-1], mask)
-        return memory, {f"source_{name}": value for name, value in terms.items()}
+            prediction = self._predict_source(source, mask, words, code_stream, quantised)
+        terms = SideTerms(
+            embedded=words,
+            quantised=quantised,
+            real=real,
+            output=output,
+            nearest=nearest,
+            # An output must predict the code of the next word.
+            next_codes=nn.functional.pad(quantised.codes[1:], (0, 0, 0, 1)),
+            next_real=nn.functional.pad(real[1:], (0, 0, 0, 1)),
+            layers=self._stack_layers(outputs),
+            prediction=prediction,
+        )
+        return EncoderOutput(outputs[-1], mask), terms
 
-    def _train_decoder(
+    def _decode_in_training(
         self, memory: EncoderOutput, target_in: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    ) -> tuple[Tensor, SideTerms]:
         """Return (word logits [B, T, V], terms of the target) for target_in [B, T].
 
-        The codes are those of the next words.
+        The stream of codes is that of the decoder's input; the codes of the terms, which are to be
+        predicted, are those of the next words.
         """
-        real = target_in.t().ne(0)
+        real = target_in.t().ne(PAD)
         mask = make_causal_mask(target_in.size(1), target_in.device)
         # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
         words = self.embed(self.target_embedding, target_in)
@@ -310,22 +309,33 @@ class SQTransformer(Seq2Seq):
         next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
         quantised = self.target_quantiser(next_words)
         self.target_quantiser.observe(next_words, quantised.codes, real)
-        codes = self._make_code_stream(input_words, self.target_quantiser(input_words))
-        outputs = self.run_decoder(self._join_streams(words, codes), self.start_cache(memory), mask)
-        terms = self._collect_common_terms(
-            self.target_quantiser, next_words, quantised, real, outputs
-        )
-        terms["next_codes"] = quantised.codes
-        terms["next_real"] = real
+        code_stream = self._make_code_stream(input_words, self.target_quantiser(input_words))
+        states = self._join_streams(words, code_stream)
+        outputs = self.run_decoder(states, self.start_cache(memory), mask)
+        output = self._select_output(outputs[-1], target_in.size(0))
+        nearest = self.target_quantiser(output)
+        prediction = None
         if self.predicts_clusters:
-            inputs = words if self.settings.clustering == "mmi" else codes
-            terms["prior"] = self._predict_target(inputs, memory, mask)
-            terms["posterior"] = quantised.scores
-            terms["predicted"] = real
-            terms["marginal"] = quantised.scores
-            terms["averaged"] = real
-        logits = self.project(outputs[-1][:, : target_in.size(0)])
-        return logits, {f"target_{name}": value for name, value in terms.items()}
+            inputs = words if self.settings.clustering == "mmi" else code_stream
+            prediction = ClusterPrediction(
+                prior=self._predict_target(inputs, memory, mask),
+                posterior=quantised.scores,
+                predicted=real,
+                marginal=quantised.scores,
+                averaged=real,
+            )
+        terms = SideTerms(
+            embedded=next_words,
+            quantised=quantised,
+            real=real,
+            output=output,
+            nearest=nearest,
+            next_codes=quantised.codes,
+            next_real=real,
+            layers=self._stack_layers(outputs),
+            prediction=prediction,
+        )
+        return self.project(drop_codes(outputs[-1], target_in.size(0))), terms
 
     def _predict_target(self, inputs: Tensor, memory: EncoderOutput, mask: Tensor) -> Tensor:
         """Return the logits [T, B, K] of p(z_t | context) for inputs [T, B, d], a causal mask."""
@@ -335,78 +345,58 @@ class SQTransformer(Seq2Seq):
             return self.target_predictor(inputs, words, memory.mask, codebook)
         return self.target_predictor(inputs, mask, codebook)
 
-    def _collect_common_terms(
-        self,
-        quantiser: Quantiser,
-        words: Tensor,
-        quantised: Quantised,
-        real: Tensor,
-        outputs: list[Tensor],
-    ) -> dict[str, Tensor]:
-        """Return the terms that both sides have.
+    def _select_output(self, states: Tensor, sentences: int) -> Tensor:
+        """Return the final states that the objective reads, of B sentences: [S, B, d].
 
-        outputs: of the layers, each [S, B, d] or [S, 2 B, d].
+        states: of the last layer, words [S, B, d], or words and codes [S, 2 B, d].
         """
-        output = outputs[-1]
-        if output.size(1) > words.size(1):
-            if self.settings.next_code_stream == "code":
-                output = select_codes(output)
-            else:
-                output = select_words(output)
-        nearest = quantiser(output)
-        terms = {
-            "embedded": words,
-            "codes": quantised.codes,
-            "vectors": quantised.vectors,
-            "real": real,
-            "output": output,
-            "output_scores": nearest.scores,
-            "output_vectors": nearest.vectors,
-        }
-        if self.settings.attention == "srl":
-            terms["layers"] = torch.stack(outputs)
-        return terms
+        if self.settings.next_code_stream == "code" and states.size(1) > sentences:
+            return select_codes(states)
+        return drop_codes(states, sentences)
+
+    def _stack_layers(self, outputs: list[Tensor]) -> Tensor | None:
+        """Return words and codes after each layer [layers, S, 2 B, d], with SRL."""
+        if self.settings.attention != "srl":
+            return None
+        return torch.stack(outputs)
 
     def _predict_source(
         self,
         source: Tensor,
         mask: Tensor,
-        real: Tensor,
         words: Tensor,
-        codes: Tensor,
+        code_stream: Tensor,
         quantised: Quantised,
-    ) -> dict[str, Tensor]:
-        """Return the terms from posterior to averaged.
-
-        One masked position of each sentence is predicted, or all but the first.
-        """
+    ) -> ClusterPrediction:
+        """Predict the code of one masked position of each sentence, or of all but the first."""
         quantiser = self.source_quantiser
+        real = source.t().ne(PAD)
         reads_words = self.settings.clustering == "mmi"
         if not self.masked:
-            inputs = words if reads_words else codes
-            return {
-                "prior": self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook),
-                "posterior": quantised.scores[1:],
-                "predicted": real[1:],
-                "marginal": quantised.scores,
-                "averaged": real,
-            }
+            inputs = words if reads_words else code_stream
+            return ClusterPrediction(
+                prior=self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook),
+                posterior=quantised.scores[1:],
+                predicted=real[1:],
+                marginal=quantised.scores,
+                averaged=real,
+            )
         at = sample_masked_positions(real.sum(dim=0))
         masked = torch.arange(source.size(1), device=source.device)[:, None].eq(at)  # [S, B]
         if reads_words:
-            inputs = self.embed(self.source_embedding, source.masked_fill(masked.t(), UNKNOWN))
+            inputs = self.embed(self.source_embedding, source.masked_fill(masked.t(), UNK))
         else:
-            codes_with_mask = quantised.codes.masked_fill(masked, quantiser.codes)
+            codes_with_mask = quantised.codes.masked_fill(masked, quantiser.mask_code)
             inputs = nn.functional.embedding(codes_with_mask, quantiser.codebook)
         posterior = select_positions(quantised.scores, at)[0]
         every_sentence = torch.ones_like(at, dtype=torch.bool)
-        return {
-            "prior": self.source_predictor(inputs, mask, quantiser.codebook, at)[0],
-            "posterior": posterior,
-            "predicted": every_sentence,
-            "marginal": posterior,
-            "averaged": every_sentence,
-        }
+        return ClusterPrediction(
+            prior=self.source_predictor(inputs, mask, quantiser.codebook, at)[0],
+            posterior=posterior,
+            predicted=every_sentence,
+            marginal=posterior,
+            averaged=every_sentence,
+        )
 
 
 def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:

@@ -30,17 +30,23 @@ class Quantiser(nn.Module):
     """Codebook Z [K, d].
 
     It is trained by its gradient, by a moving average of its words (`ema_decay` < 1), or both.
-    With `mask_code` there is one more row, which is never assigned: the input for a code that a
+    With `has_mask_code` there is one more row, which is never assigned: the input for a code that a
     predictor must guess. It is trained by its gradient only.
     """
 
-    def __init__(self, codes: int, settings: Settings, mask_code: bool = False):
+    def __init__(self, n_codes: int, settings: Settings, has_mask_code: bool = False):
         super().__init__()
-        self.codes = codes
+        self.n_codes = n_codes
         self.settings = settings
-        directions = normalize(torch.empty(codes + mask_code, settings.width).uniform_(-1, 1))
-        self.codebook = nn.Parameter(directions, requires_grad=settings.codebook_gradient)
-        self.directions: Tensor | None = None
+        rows = torch.empty(n_codes + has_mask_code, settings.width).uniform_(-1, 1)
+        self.codebook = nn.Parameter(normalize(rows), requires_grad=settings.codebook_gradient)
+        # Of each code: the sum of its members' directions [d], and their number.
+        self.member_sums: Tensor | None = None
+
+    @property
+    def mask_code(self) -> int:
+        """The id of the mask code."""
+        return self.n_codes
 
     def score_codes(self, embedded: Tensor) -> Tensor:
         """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K].
@@ -59,9 +65,9 @@ class Quantiser(nn.Module):
             else:
                 scores = 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
             scores = scores.float()
-        if self.codebook.size(0) > self.codes:
+        if self.codebook.size(0) > self.n_codes:
             number = torch.arange(scores.size(-1), device=scores.device)
-            scores = scores.masked_fill(number >= self.codes, -torch.inf)
+            scores = scores.masked_fill(number >= self.n_codes, -torch.inf)
         return scores
 
     def forward(self, embedded: Tensor) -> Quantised:
@@ -83,9 +89,9 @@ class Quantiser(nn.Module):
         members = codes[..., None].eq(every_code) & real[..., None]
         # The last column counts the members, to tell a code without any.
         ones = torch.ones_like(embedded[..., :1])
-        directions = torch.cat([normalize(embedded, dim=-1), ones], dim=-1)
+        summands = torch.cat([normalize(embedded, dim=-1), ones], dim=-1)
         with torch.autocast(embedded.device.type, enabled=False):
-            self.directions = members.flatten(0, 1).t().float() @ directions.flatten(0, 1)
+            self.member_sums = members.flatten(0, 1).t().float() @ summands.flatten(0, 1)
 
     @torch.no_grad()
     def finish_step(self) -> None:
@@ -94,9 +100,9 @@ class Quantiser(nn.Module):
         z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
         lambda is `ema_decay`. A code without members moves towards its own direction.
         """
-        if self.directions is None:
+        if self.member_sums is None:
             return
-        count = self.directions[:, -1:]
-        towards = torch.where(count > 0, self.directions[:, :-1], self.codebook)
+        count = self.member_sums[:, -1:]
+        towards = torch.where(count > 0, self.member_sums[:, :-1], self.codebook)
         self.codebook.lerp_(normalize(towards, dim=1), 1 - self.settings.ema_decay)
-        self.directions = None
+        self.member_sums = None

@@ -1,10 +1,11 @@
 """Encoder-decoder Transformer: the baseline, and the backbone of SQ-Transformer and LRF."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.common.token_ids import PAD
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
@@ -18,10 +19,9 @@ from workflow_scripts.models.transformer.settings import Settings
 
 @dataclass
 class Seq2SeqOutput:
-    """Word logits [B, T, V], and further values by name that an objective needs."""
+    """Word logits [B, T, V]."""
 
     logits: Tensor
-    terms: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,9 +82,9 @@ class Seq2Seq(nn.Module):
 
     def _make_embedding(self, vocabulary: int) -> nn.Embedding:
         """Make a table of embeddings with fairseq's initial weights; that of padding is 0."""
-        table = nn.Embedding(vocabulary, self.settings.width, padding_idx=0)
+        table = nn.Embedding(vocabulary, self.settings.width, padding_idx=PAD)
         nn.init.normal_(table.weight, std=self.settings.width**-0.5)
-        nn.init.zeros_(table.weight[0])
+        nn.init.zeros_(table.weight[PAD])
         return table
 
     def embed(self, table: nn.Embedding, ids: Tensor, offset: int = 0) -> Tensor:

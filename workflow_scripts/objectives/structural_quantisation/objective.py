@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from workflow_scripts.models.sq_transformer.terms import SideTerms
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss, compute_word_cross_entropy
 
 CAPTURABLE = True  # see tasks.base.TrainingSetup
 
@@ -69,38 +70,27 @@ def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = 
     return average_over(squares.sum(dim=0), real)
 
 
-def compute_side_parts(
-    terms: dict[str, Tensor], side: str, settings: Settings
-) -> dict[str, Tensor]:
-    """Return the unweighted parts of one side ("source", "target") by their weights' names.
-
-    terms: those of an SQTransformer, each name with the side before it.
-    """
-    prefix = f"{side}_"
-    own_terms = {}
-    for name, term in terms.items():
-        if name.startswith(prefix):
-            own_terms[name.removeprefix(prefix)] = term
-
-    real = own_terms["real"]
+def compute_side_parts(terms: SideTerms, side: str, settings: Settings) -> dict[str, Tensor]:
+    """Return the unweighted parts of one side ("source", "target") by their weights' names."""
+    real = terms.real
     parts = {
-        "commitment": compute_commitment(own_terms["embedded"], own_terms["vectors"], real),
+        "commitment": compute_commitment(terms.embedded, terms.quantised.vectors, real),
         "next_code": compute_next_code_cross_entropy(
-            own_terms["output_scores"], own_terms["next_codes"], own_terms["next_real"]
+            terms.nearest.scores, terms.next_codes, terms.next_real
         ),
-        "output_commitment": compute_commitment(
-            own_terms["output"], own_terms["output_vectors"], real
-        ),
+        "output_commitment": compute_commitment(terms.output, terms.nearest.vectors, real),
     }
-    if "prior" in own_terms:
+    prediction = terms.prediction
+    if prediction is not None:
         parts["cluster"] = compute_cluster_cross_entropy(
-            own_terms["posterior"], own_terms["prior"], own_terms["predicted"]
+            prediction.posterior, prediction.prior, prediction.predicted
         )
-        if len(real) >= getattr(settings, f"entropy_min_length_{side}"):
-            parts["entropy"] = compute_cluster_entropy(own_terms["marginal"], own_terms["averaged"])
-    if "layers" in own_terms:
+        longest = real.size(0)
+        if longest >= getattr(settings, f"entropy_min_length_{side}"):
+            parts["entropy"] = compute_cluster_entropy(prediction.marginal, prediction.averaged)
+    if terms.layers is not None:
         parts["distance"] = compute_stream_distance(
-            own_terms["layers"], real, settings.distance_stops_gradient
+            terms.layers, real, settings.distance_stops_gradient
         )
     return {f"{name}_{side}": value for name, value in parts.items()}
 
@@ -128,10 +118,11 @@ class QuantisationLoss:
         loss = compute_word_cross_entropy(output.logits, batch.target_out, self.label_smoothing)
         parts = {"word": loss}
         if output.terms:  # none in eval mode
-            for side in ("source", "target"):
-                for name, value in compute_side_parts(output.terms, side, self.settings).items():
-                    loss = loss + self._get_weight(name) * value
-                    parts[name] = value
+            weighted = compute_side_parts(output.terms.source, "source", self.settings)
+            weighted |= compute_side_parts(output.terms.target, "target", self.settings)
+            for name, value in weighted.items():
+                loss = loss + self._get_weight(name) * value
+                parts[name] = value
         return loss, {name: value.detach() for name, value in parts.items()}
 
     def _get_weight(self, name: str) -> float:

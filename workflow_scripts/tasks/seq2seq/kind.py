@@ -13,11 +13,12 @@ from torch import nn
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.result_folders import DataFolder
+from workflow_scripts.common.token_ids import UNK
 from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
-from workflow_scripts.tasks.batching import UNK, to_sequences
+from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint

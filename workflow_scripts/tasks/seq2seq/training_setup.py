@@ -14,10 +14,11 @@ from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
+from workflow_scripts.common.token_ids import PAD
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
-from workflow_scripts.tasks.base import TrainingSetup, average_over
-from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
+from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.batching import Batch, make_bucketed_batches
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import (
@@ -32,35 +33,10 @@ from workflow_scripts.tasks.seq2seq.settings import (
     Seq2SeqTraining,
     Seq2SeqValidation,
 )
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 
 # validate(model in eval mode) -> scores by name
 Validate = Callable[[nn.Module], dict[str, float]]
-
-
-def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Return the label-smoothed cross-entropy of the words that are not padding, in nats.
-
-    (1 - eps) mean_n(-log p(y_n)) - eps mean_{n,v}(log p(v)); logits [B, T, V], target [B, T].
-    """
-    flat_logits = logits.flatten(0, 1).float()
-    flat_target = target.flatten()
-    losses = cross_entropy(
-        flat_logits, flat_target, label_smoothing=label_smoothing, reduction="none"
-    )
-    return average_over(losses, flat_target.ne(PAD))
-
-
-@dataclass(frozen=True)
-class WordLoss:
-    """loss(model, batch) -> (cross-entropy of the target's words, parts)."""
-
-    label_smoothing: float = 0.0
-
-    def __call__(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return (loss, parts) of a batch."""
-        logits = model(batch.source, batch.target_in).logits
-        loss = compute_word_cross_entropy(logits, batch.target_out, self.label_smoothing)
-        return loss, {"word": loss.detach()}
 
 
 def list_compilable(model: nn.Module) -> list[nn.Module]:

@@ -1,0 +1,64 @@
+"""What a training step of SQ-Transformer gives its objective, besides the word logits."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from workflow_scripts.models.sq_transformer.quantisation import Quantised
+from workflow_scripts.models.transformer.model import Seq2SeqOutput
+
+
+@dataclass(frozen=True)
+class ClusterPrediction:
+    """The prediction of codes from their context. X is K, or K + 1 with a mask code.
+
+    prior [..., X]: logits of p(z | context). posterior [..., X]: scores of q(z | x) at the same
+    positions. predicted [...]: which of these count. They are all positions [S, B], or one of each
+    sentence [B].
+    marginal [..., X]: scores of q(z | x). averaged [...]: the positions over which q(Z) is the
+    mean.
+    """
+
+    prior: Tensor
+    posterior: Tensor
+    predicted: Tensor
+    marginal: Tensor
+    averaged: Tensor
+
+
+@dataclass(frozen=True)
+class SideTerms:
+    """The terms of one side, the source or the target.
+
+    embedded [S, B, d]: the embeddings e that were quantised. quantised: their codes z.
+    real [S, B]: False on padding.
+    output [S, B, d]: the final states. nearest: their nearest codes.
+    next_codes [S, B]: the code that an output must predict. next_real [S, B]: whether there is one.
+    layers [layers, S, 2 B, d]: words and codes after each layer, with SRL.
+    prediction: with predictors of clusters.
+    """
+
+    embedded: Tensor
+    quantised: Quantised
+    real: Tensor
+    output: Tensor
+    nearest: Quantised
+    next_codes: Tensor
+    next_real: Tensor
+    layers: Tensor | None
+    prediction: ClusterPrediction | None
+
+
+@dataclass(frozen=True)
+class TrainingTerms:
+    """The terms of both sides."""
+
+    source: SideTerms
+    target: SideTerms
+
+
+@dataclass
+class SQTransformerOutput(Seq2SeqOutput):
+    """Word logits [B, T, V] and, in training, the terms."""
+
+    terms: TrainingTerms | None = None
