@@ -184,3 +184,31 @@ def test_the_examples_in_python_run(
         optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
     )
     assert not failed and attempted >= examples
+
+
+def test_the_stops_of_a_batch_and_the_folders_of_the_code_exist():
+    """Of docs/code.md: every stop is a file, a rule or a function, and every folder is named."""
+    text = (ROOT / "docs/code.md").read_text()
+    stops = re.findall(
+        r"^\| (\d+) \| `([\w/.]+)`(?: `([\w.]+)`)?(?:, rule `(\w+)`)? \|", text, re.M
+    )
+    assert [int(number) for number, *_ in stops] == list(range(1, 21))
+    for _, path, name, rule in stops:
+        if not name:
+            assert (ROOT / path).is_file()
+            assert not rule or f"rule {rule}:" in (ROOT / path).read_text()
+            continue
+        tree: ast.AST = ast.parse((ROOT / "workflow_scripts" / path).read_text())
+        for part in name.split("."):
+            named = [
+                node for node in ast.iter_child_nodes(tree) if getattr(node, "name", "") == part
+            ]
+            assert len(named) == 1, f"{path} has no {name}"
+            tree = named[0]
+    folders = {path.name for path in (ROOT / "workflow_scripts").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == set(
+        re.findall(
+            r"`(\w+)`",
+            " ".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| `")),
+        )
+    )
