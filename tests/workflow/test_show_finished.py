@@ -206,3 +206,28 @@ def test_the_next_call_makes_what_was_missing(demo: Project):
     assert (tables / "table2.csv").read_bytes() == before
     assert not (demo.root / "results/demo/unfinished.json").exists()
     assert demo.planned() == set()
+
+
+@pytest.mark.quick_faults
+def test_downloads_go_on_and_end_with_what_is_missing_and_where_to_put_it(project: Project):
+    """No address answers: every file is tried, and each data set has one line at the end."""
+    sources = project.root / "workflow_scripts/data/sources/sources.yaml"
+    dead = re.sub(r"https://\S+/(?=\S|\s)", "http://127.0.0.1:9/", sources.read_text())
+    sources.write_text(dead)
+    without_mirror = {
+        name: value for name, value in os.environ.items() if name != "RECOMPOSE_MIRROR"
+    }
+    done = project.reproduce("downloads", "--scale", "small", "--papers", "lrf", env=without_mirror)
+    assert done.returncode == 1
+    last_lines = done.stderr.splitlines()
+    assert (
+        last_lines[-1]
+        == "Try again with: ./reproduce --config scale=small 'papers=[lrf]' downloads"
+    )
+    (cognition,) = (line for line in last_lines if " more files of cognition: " in line)
+    assert "could not be downloaded, and 8 more files of cognition: " in cognition
+    assert "; `python -m workflow_scripts fetch --list cognition` lists all its URLs" in cognition
+    assert "is missing: tried http://127.0.0.1:9/" in cognition
+    assert "and put it at results/downloads/cognition/" in cognition
+    errors = [line for line in last_lines if line.startswith("error: ")]
+    assert len(errors) == len({line.split("/")[0] for line in errors})

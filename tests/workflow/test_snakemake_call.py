@@ -2,7 +2,11 @@
 
 import pytest
 
-from workflow_scripts.workflow.snakemake_call import drop_force_words, set_config_value
+from workflow_scripts.workflow.snakemake_call import (
+    drop_force_words,
+    parse_call,
+    set_config_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,30 @@ def test_without_what_forces_jobs(words: str, expected: str):
 )
 def test_a_value_is_added_to_the_configuration(words: str, expected: str):
     assert set_config_value(words.split(), "b=1") == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "targets"),
+    [
+        (
+            "--config scale=full --nolock downloads",
+            "--config scale=full --nolock",
+            "downloads",
+        ),
+        ("--cores 1 -- downloads runs", "--cores 1", "downloads runs"),
+        (
+            "--cores 1 --until train --nolock train",
+            "--cores 1 --until train --nolock",
+            "train",
+        ),
+        ("--cores 1", "--cores 1", ""),
+    ],
+)
+def test_targets_are_told_from_the_words_of_options(words: str, options: str, targets: str):
+    """So that an option can be left out, and no target becomes a word of the option before it."""
+    call = parse_call(words.split())
+    assert (call.options, call.targets) == (options.split(), targets.split())
+    expected = [*call.options, "--", *call.targets] if targets else call.options
+    assert call.arguments == expected
+    without_option = [word for word in call.arguments if word != "--nolock"]
+    assert parse_call(without_option).targets == call.targets

@@ -160,8 +160,7 @@ def select_targets(
 
 def make_arguments(call: SnakemakeCall, targets: Sequence[str]) -> list[str]:
     """Return the arguments of the call, for targets that are made from what is finished."""
-    arguments = [word for word in call.arguments if word not in ("--", *call.targets)]
-    arguments = set_config_value(arguments, "finished_only=true")
+    arguments = set_config_value(call.options, "finished_only=true")
     return [*arguments, "--allowed-rules", TARGET_RULE, *SHOWING_RULES, "--", *targets]
 
 
@@ -183,29 +182,47 @@ def describe_unfinished(
         else:
             runs_of.setdefault(entry.failure.key, set()).add(run)
     lines = []
-    for failure in failures:
-        runs = runs_of.get(failure.key, set())
+    for group in group_failures(failures):
+        runs: set[Run] = set()
+        for failure in group:
+            runs |= runs_of.get(failure.key, set())
         not_started -= runs
-        lines.append(describe_failure(failure, len(runs)))
+        lines.append(describe_failures(group, len(runs)))
     if not_started:
-        lines.append(f"error: {count_runs(len(not_started))} not started yet")
+        lines.append(f"error: {count_nouns(len(not_started), 'run')} not started yet")
     if lines:
         own_words = [word for word in words if word not in (LOGGER, *PLACEHOLDERS)]
         lines.append(f"Try again with: {shlex.join(['./reproduce', *own_words])}")
     return lines
 
 
-def describe_failure(failure: FailedJob, runs: int) -> str:
-    """Say in one line what has happened, how many runs wait for it, and where to read more."""
-    line = f"error: {failure.cause.sentence}"
+def group_failures(failures: Iterable[FailedJob]) -> list[list[FailedJob]]:
+    """Group the failed downloads of one data set; every other failure is a group of its own."""
+    groups: dict[object, list[FailedJob]] = {}
+    for failure in failures:
+        groups.setdefault(failure.dataset or failure.key, []).append(failure)
+    return list(groups.values())
+
+
+def describe_failures(group: list[FailedJob], runs: int) -> str:
+    """Say in one line what has happened, how many runs wait for it, and where to read more.
+
+    Of several files of a data set the line has the message of the first.
+    """
+    first = group[0]
+    line = f"error: {first.cause.sentence}"
+    if len(group) > 1:
+        line += f", and {count_nouns(len(group) - 1, 'more file')} of {first.dataset}"
     if runs:
-        line += f", {count_runs(runs)} not finished"
-    line += f": {failure.message.removeprefix('error: ')}"
-    if failure.log:
-        line += f" ({failure.log[0]})"
+        line += f", {count_nouns(runs, 'run')} not finished"
+    line += f": {first.message.removeprefix('error: ')}"
+    if len(group) > 1:
+        line += f"; `python -m workflow_scripts fetch --list {first.dataset}` lists all its URLs"
+    if first.log:
+        line += f" ({first.log[0]})"
     return line
 
 
-def count_runs(count: int) -> str:
-    """Format a number of runs."""
-    return "1 run" if count == 1 else f"{count} runs"
+def count_nouns(count: int, noun: str) -> str:
+    """Format a number of things."""
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

@@ -55,6 +55,13 @@ class FailedJob(StrictModel):
         return " ".join([self.rule, "/".join(values)]).strip()
 
     @property
+    def dataset(self) -> str | None:
+        """The data set of a download, a folder of results/downloads; None for other jobs."""
+        if self.rule != "fetch":
+            return None
+        return self.wildcards["source"].partition("/")[0]
+
+    @property
     def cause(self) -> Cause:
         """What has happened, such as `gated`: `google/gemma-2b is gated`."""
         word = self._name_end()

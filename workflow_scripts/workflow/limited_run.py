@@ -229,7 +229,7 @@ class LimitedRun:
 
     def make_arguments(self, runs: list[OpenRun]) -> list[str]:
         """Return the arguments with the outputs of these runs as targets, primary claims first."""
-        arguments = [word for word in self.call.arguments if word not in ("--", *self.call.targets)]
+        arguments = list(self.call.options)
         targets = []
         first_targets = []
         for run in runs:

@@ -23,9 +23,13 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class SnakemakeCall:
-    """The arguments of a call, and what Snakemake reads from them and from its profiles."""
+    """The arguments of a call, and what Snakemake reads from them and from its profiles.
 
-    arguments: list[str]
+    options: the arguments without the targets. Before a target there must be `--`, since an option
+    such as --config takes every word up to the next option.
+    """
+
+    options: list[str]
     targets: list[str]
     config: Config  # of the scale of the targets
     cores: int | None  # None: the jobs are submitted to a cluster
@@ -33,6 +37,11 @@ class SnakemakeCall:
     sets_gpu_jobs: bool  # whether the arguments, not a profile, have the limit
     is_dry_run: bool
     forces_jobs: bool  # whether finished jobs are run again
+
+    @property
+    def arguments(self) -> list[str]:
+        """All arguments."""
+        return join_targets(self.options, self.targets)
 
 
 def parse_call(arguments: list[str]) -> SnakemakeCall:
@@ -55,7 +64,7 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     if parsed.resources and "gpu" in parsed.resources:
         gpu_jobs = parsed.resources["gpu"].value
     return SnakemakeCall(
-        arguments=arguments,
+        options=_drop_targets(arguments, targets),
         targets=targets,
         config=load_config(content),
         cores=parsed.cores,
@@ -64,6 +73,22 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         is_dry_run=bool(parsed.dryrun),
         forces_jobs=bool(parsed.forceall or parsed.forcerun or parsed.touch),
     )
+
+
+def join_targets(options: list[str], targets: list[str]) -> list[str]:
+    """Return the arguments for options and targets."""
+    if not targets:
+        return options
+    return [*options, "--", *targets]
+
+
+def _drop_targets(arguments: list[str], targets: list[str]) -> list[str]:
+    """Return the options of the arguments. A word of an option may be that of a target, too."""
+    options = list(arguments)
+    for target in targets:
+        last = len(options) - 1 - options[::-1].index(target)
+        del options[last]
+    return [word for word in options if word != "--"]
 
 
 def find_gpu_word(arguments: list[str]) -> str | None:

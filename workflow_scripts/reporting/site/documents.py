@@ -10,7 +10,17 @@ from markupsafe import Markup
 from workflow_scripts.common.result_folders import ExportFolder
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, MeasuredClaim, make_slug
 
-GUIDE = ("start", "offline", "gpu", "cluster", "reruns", "adding", "statistics", "glossary")
+GUIDE = (
+    "start",
+    "offline",
+    "gpu",
+    "cluster",
+    "reruns",
+    "adding",
+    "code",
+    "statistics",
+    "glossary",
+)
 REFERENCE = ("results", "python", "configuration", "commands", "faults", "security")
 LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\])\(([^)\s]+)\)")
 
