@@ -70,7 +70,11 @@ def check_data(data: Path, job_spec: RunJobSpec) -> None:
 
 
 def check_init(place: object, origin: Origin, folder: Path | None, option: str) -> None:
-    """Raise UserError, beginning with `place`, unless the folder has the weights of `origin`."""
+    """Raise UserError, beginning with `place`, unless the folder fits what the run starts from.
+
+    A model of the hub must be the one of `origin`, unchanged. Weights of a run must be unchanged
+    since their training; whether it was the run of `origin` is not compared here.
+    """
     if origin and not folder:
         raise UserError(
             f"{place}: the run starts from {origin.model_dump()}; pass its folder with {option}"

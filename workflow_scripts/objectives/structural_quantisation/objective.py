@@ -118,9 +118,9 @@ class QuantisationLoss:
         loss = compute_word_cross_entropy(output.logits, batch.target_out, self.label_smoothing)
         parts = {"word": loss}
         if output.terms:  # none in eval mode
-            weighted = compute_side_parts(output.terms.source, "source", self.settings)
-            weighted |= compute_side_parts(output.terms.target, "target", self.settings)
-            for name, value in weighted.items():
+            of_sides = compute_side_parts(output.terms.source, "source", self.settings)
+            of_sides |= compute_side_parts(output.terms.target, "target", self.settings)
+            for name, value in of_sides.items():
                 loss = loss + self._get_weight(name) * value
                 parts[name] = value
         return loss, {name: value.detach() for name, value in parts.items()}
