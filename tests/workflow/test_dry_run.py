@@ -129,7 +129,7 @@ def call_script(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
     [("", 0, 0), ("", 1, 1), ("", 130, 130), ("-n", 1, 0), ("--scale small", 1, 0)],
 )
 def test_only_the_bare_command_recomputes_the_committed_verdicts(words, verified, code, tmp_path):
-    """Where they differ the run goes on, and the exit code is 1; Ctrl-C ends it."""
+    """Where they differ the run continues, and the exit code is 1; Ctrl-C ends it."""
     copy_script(tmp_path, f'echo "$*"; [ "$3" != verify ] || exit {verified}')
     committed = tmp_path / "results/reference/small/claims.csv"
     committed.parent.mkdir(parents=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from workflow_scripts.common.result_folders import TableFiles
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.displays import select_display_runs
-from workflow_scripts.reporting.committed.recomputing import Fault, list_papers
+from workflow_scripts.reporting.committed.recomputing import Fault, list_committed_papers
 from workflow_scripts.reporting.committed.restoring import (
     RestoredExport,
     list_counted_runs,
@@ -91,7 +91,7 @@ def compare_tables(restored: RestoredExport) -> Iterator[ComparedTable]:
     The marks of tests over examples need the texts of the data, and are left out.
     """
     catalogue = restored.catalogue
-    for paper in list_papers(restored):
+    for paper in list_committed_papers(restored):
         runs = list_counted_runs(restored, paper).others
         write_manifests(restored, runs)
         for name, display in catalogue.papers[paper].select_shown_displays(runs).items():

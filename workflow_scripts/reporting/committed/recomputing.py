@@ -3,10 +3,11 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
@@ -28,6 +29,7 @@ from workflow_scripts.reporting.pages.readme_tables import extract_tables, forma
 
 DECIDED = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 CLAIM_KEY = ("paper", "claim")
+Content = TypeVar("Content")
 SIDE_KEY = ("side", "cell", "seed")  # of a value, within a claim
 
 
@@ -69,24 +71,33 @@ class RecomputedClaims:
         """The other primary claims."""
         return [row for row in self.rows if row.is_primary and row.verdict not in DECIDED]
 
+    @property
+    def decided_outcomes(self) -> list[tuple[str, Outcome]]:
+        """The decided primary claims, each with its paper."""
+        decided = {(row.paper, row.claim) for row in self.decided}
+        pairs = []
+        for paper, outcomes in self.outcomes.items():
+            for outcome in outcomes:
+                if (paper, outcome.claim.claim) in decided:
+                    pairs.append((paper, outcome))
+        return pairs
+
     def count_scores(self) -> int:
         """Return how many scores, by cell and seed, the decided primary claims compare."""
         scores: set[tuple[str, str, int]] = set()
-        decided = {(row.paper, row.claim) for row in self.decided}
-        for paper, outcomes in self.outcomes.items():
-            for outcome in outcomes:
-                if (paper, outcome.claim.claim) not in decided:
-                    continue
-                for side in make_side_rows(paper, outcome):
-                    if side.seed is not None:
-                        scores.add((paper, side.cell, side.seed))
+        for paper, outcome in self.decided_outcomes:
+            for side in make_side_rows(paper, outcome):
+                if side.seed is not None:
+                    scores.add((paper, side.cell, side.seed))
         return len(scores)
 
 
-def recompute_claims(restored: RestoredExport) -> RecomputedClaims:
-    """Judge the claims of all papers in an export from its scores."""
+def recompute_claims(
+    restored: RestoredExport, papers: Iterable[str] | None = None
+) -> RecomputedClaims:
+    """Judge the claims of these papers, or of all in an export, from its scores."""
     outcomes: dict[str, list[Outcome]] = {}
-    for paper in list_papers(restored):
+    for paper in papers or list_committed_papers(restored):
         counted = list_counted_runs(restored, paper)
         results = restored.results.path
         primary = judge_paper(restored.catalogue, paper, restored.scale, counted.primary, results)
@@ -102,7 +113,7 @@ def recompute_claims(restored: RestoredExport) -> RecomputedClaims:
     return RecomputedClaims(outcomes)
 
 
-def list_papers(restored: RestoredExport) -> list[str]:
+def list_committed_papers(restored: RestoredExport) -> list[str]:
     """Return the papers of an export's claims.csv. Raises UserError for one that is not here."""
     file = restored.export.claims.table
     papers = list(dict.fromkeys(row.paper for row in read_claim_rows(file)))
@@ -126,8 +137,8 @@ def find_claim_faults(restored: RestoredExport, recomputed: RecomputedClaims) ->
 
 def _compare_rows(file: Path, recomputed: str) -> Iterator[tuple[str, str]]:
     """Yield (claim, difference) for claims.csv; one difference for each claim."""
-    is_there = _map_rows(_read_lines(file))
     expected = _map_rows(_parse_lines(recomputed))
+    is_there = _select_papers(_map_rows(_read_lines(file)), expected)
     for name in dict.fromkeys([*is_there, *expected]):
         if name not in expected:
             yield name, f"{file.name} has it, papers/ do not"
@@ -157,8 +168,8 @@ def _list_differences(row: dict[str, str], expected: dict[str, str]) -> list[str
 
 def _compare_sides(file: Path, recomputed: str) -> Iterator[tuple[str, str]]:
     """Yield (claim, difference) for claim_sides.csv; the first difference of each claim."""
-    is_there = _group_sides(_read_lines(file))
     expected = _group_sides(_parse_lines(recomputed))
+    is_there = _select_papers(_group_sides(_read_lines(file)), expected)
     for name in dict.fromkeys([*is_there, *expected]):
         values = is_there.get(name, {})
         expected_values = expected.get(name, {})
@@ -179,6 +190,12 @@ def _group_sides(rows: list[dict[str, str]]) -> dict[str, dict[tuple[str, ...], 
         key = tuple(row[name] for name in SIDE_KEY)
         values.setdefault(_name_claim(row), {})[key] = row["value"]
     return values
+
+
+def _select_papers(committed: dict[str, Content], expected: Iterable[str]) -> dict[str, Content]:
+    """Select the claims of the papers that were judged again."""
+    papers = {name.split("/")[0] for name in expected}
+    return {name: row for name, row in committed.items() if name.split("/")[0] in papers}
 
 
 def _name_claim(row: dict[str, str]) -> str:
