@@ -23,8 +23,8 @@ choose clean code collect combine compare compile complete compute copy count de
 download draw drop embed encode enter escape estimate evaluate expand explain export extract fetch fill find
 fingerprint finish format forward generate get group has hash hide import infer intervene is iterate join judge keep
 learn limit list load locate lock log look make map mark mask match matches measure merge name normalise observe open
-pad pair parse pause perturb place plan pool predict prepare print project rank read rebuild receive record reduce
-refuse remap remove render repeat replace report require resolve restore resume run sample save scale scatter score search
+pad pair parse pause perturb place plan pool predict prepare print project rank read rebuild receive recompute record reduce
+refuse remap remove render repeat replace report require rescore resolve restore resume run sample save scale scatter score search
 select send set share shorten shuffle split spread stack start stop store suggest sum summarise tag to tokenise train
 try unpack update use validate verify weigh write
 """
@@ -71,6 +71,7 @@ ENTRY_POINTS = {
     "load_model",
     "main",
     "set_up_training",
+    "score_predictions",
     "predict",
     "prepare",
 }
@@ -86,6 +87,7 @@ ROLES = {
     "batches",
     "loss",
     "decoding",
+    "rescoring",
 }
 ROLES |= {"objective", "vocabulary", "checkpoint", "kind"}
 

@@ -128,6 +128,8 @@ LAYOUT = {
     "results/reference/small/predictions/cogs/lrf/default.parquet": EXPORT.predictions_of(
         "cogs/lrf/default"
     ),
+    "results/reference/small/answers": EXPORT.answers_folder,
+    "results/reference/small/answers/cogs/test.parquet": EXPORT.answers("cogs").split("test"),
     "results/reference/small/tables/lrf/table1.md": EXPORT.table("lrf", "table1").markdown,
     "results/reference/small/figures/cat/figure3.svg": EXPORT.figure("cat", "figure3").svg,
     "models/cogs/lrf/default/seed-21/run.json": MODEL.run,
@@ -181,7 +183,7 @@ def test_names_that_a_command_may_replace():
     assert DATA.names == {"*.parquet", "*.json", "*.mapped"}
     assert MODEL.names == {"*.safetensors", "*.json", "README.md"}
     tables = {"scores.csv", "analyses.csv", "curves.csv", "devices.csv", "draws.parquet"}
-    reports = {"claims.csv", "claim_sides.csv", "tables", "figures", "predictions"}
+    reports = {"claims.csv", "claim_sides.csv", "tables", "figures", "predictions", "answers"}
     assert EXPORT.names == tables | reports | {"datasets.json", "provenance.json"}
 
 

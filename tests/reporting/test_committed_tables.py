@@ -8,15 +8,13 @@ import pytest
 from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import (
     REFERENCE,
-    SHOWN,
-    compare_tables,
-    has_numbers,
     make_committed_tables,
-    read_cells,
+    read_committed_table,
     rows_of,
 )
 from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.committed.committed_tables import SHOWN, has_number
 
 COMMITTED = sorted(f"{file.parent.name}/{file.stem}" for file in REFERENCE.glob("tables/*/*.csv"))
 # Tables of analyses whose scores are not committed: sizes of data and models, examples, and means
@@ -29,10 +27,6 @@ NOT_FROM_SCORES = {
     "cat/table6",
     "cat/text-gains",
 }
-
-
-def committed(name: str) -> dict[tuple[str, str, str], dict[str, str]]:
-    return read_cells((REFERENCE / f"tables/{name}.csv").read_text())
 
 
 def read_grid(markdown: str) -> list[str]:
@@ -50,17 +44,16 @@ def test_every_table_with_a_number_is_there_and_follows_from_the_scores(
     """Where results are added: `python -m tests.reporting.reference` writes those that differ."""
     monkeypatch.chdir(ROOT)
     found, seen, told = {}, set(), 0
-    for name, table in make_committed_tables():
-        differing, unknown = compare_tables(name, table)
-        if unknown:
+    for table in make_committed_tables():
+        name = f"{table.paper}/{table.name}"
+        if table.unknown:
             seen.add(name)
-        cells = read_cells(table.files["csv"]).values()
-        if any(map(has_numbers, cells)):
-            found |= {name: differing} if differing else {}
-            told += sum(map(has_numbers, cells))
-            if not unknown and name in COMMITTED:
+        if table.has_numbers:
+            found |= {name: table.differing} if table.differing else {}
+            told += sum(map(has_number, table.expected.values()))
+            if not table.unknown and name in COMMITTED:
                 assert read_grid((REFERENCE / f"tables/{name}.md").read_text()) == read_grid(
-                    table.files["md"]
+                    table.made.files["md"]
                 ), name
     assert found == {}
     assert seen == NOT_FROM_SCORES
@@ -72,7 +65,7 @@ def shown_cells() -> dict[tuple, list[tuple[str, dict[str, str]]]]:
     catalogue, found = load_catalogue(ROOT), defaultdict(list)
     for name in COMMITTED:
         paper, display = name.split("/")
-        rows = committed(name)
+        rows = read_committed_table(name)
         for cell in catalogue.papers[paper].displays[display].cells:
             place = (cell.row, cell.column, cell.metric)
             if place not in rows or cell.method is None or cell.variant_name is None:
@@ -114,7 +107,7 @@ def test_claims_compare_the_numbers_of_their_tables() -> None:
     checked = 0
     for (paper, claim, _, key), seeds in values.items():
         display, *place = key.split("/")
-        row = committed(f"{paper}/{display}")[tuple(place)]
+        row = read_committed_table(f"{paper}/{display}")[tuple(place)]
         assert (row["status"], int(row["n_seeds"])) == ("measured", len(seeds)), (claim, key)
         assert float(row["reproduced"]) == pytest.approx(fmean(seeds), rel=1e-5, abs=1e-5), (
             claim,
@@ -134,16 +127,16 @@ def test_what_notes_call_not_run_has_no_number() -> None:
     ):
         cells = [
             row
-            for (_, column, _), row in committed(f"sq_transformer/{name}").items()
+            for (_, column, _), row in read_committed_table(f"sq_transformer/{name}").items()
             if part in column
         ]
-        assert cells and not any(map(has_numbers, cells)), name
+        assert cells and not any(map(has_number, cells)), name
     cells = [
         row
-        for (_, column, _), row in committed("lrf/table-layers").items()
+        for (_, column, _), row in read_committed_table("lrf/table-layers").items()
         if column.startswith(("COGS", "JUMP"))
     ]
-    assert cells and not any(map(has_numbers, cells))
+    assert cells and not any(map(has_number, cells))
 
 
 def test_text_1_and_table_1_have_the_variant_of_the_primary_claims() -> None:
@@ -156,7 +149,7 @@ def test_text_1_and_table_1_have_the_variant_of_the_primary_claims() -> None:
         ("table1", "JUMP", "AROUNDR"),
         ("text-1", "ADDJUMP x2", "AROUNDRIGHT"),
     ):
-        cells = committed(f"sq_transformer/{name}")
+        cells = read_committed_table(f"sq_transformer/{name}")
         assert cells["SQ-Transformer", around, "exact_match"]["status"] == "not run"
         for column, seeds in ((jump, "8"), (around, "5")):
             row = cells["SQ-Transformer, H(Z) changed", column, "exact_match"]

@@ -96,26 +96,55 @@ def test_commands_take_the_same_words(command, monkeypatch):
 )
 def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):
     """All of them before another option, so that no file is taken for a setting."""
-    shutil.copy(ROOT / "reproduce", tmp_path)
-    (tmp_path / "envs").mkdir()
-    for name in ("clean_environment", "variables.txt"):
-        shutil.copy(ROOT / "envs" / name, tmp_path / "envs")
-    says = {
-        "envs/make_venv": "",
-        ".venv/bin/python": '[ "$2" != snakemake ] || { shift 2; printf \'%s\\n\' "$@"; }',
-    }
-    for name, said in says.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(f"#!/bin/sh\n{said}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = os.environ | {"PATH": "/usr/bin:/bin"}
-    command = [tmp_path / "reproduce", *words.split()]
-    said = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    copy_script(tmp_path, '[ "$2" != snakemake ] || { shift 2; printf \'%s\\n\' "$@"; }')
+    done = call_script(tmp_path, words)
+    assert done.returncode == 0
+    said = done.stdout.splitlines()
     end = said.index("--logger=terminal")
     # Snakemake takes the last word of a key
     last = dict(word.split("=", 1) for word in said[1:end])
     assert said[:1] == ["--config"] or not settings
     assert last == dict(word.split("=", 1) for word in settings)
     assert said[end + 1 :] == others
+
+
+def copy_script(folder: Path, python: str) -> None:
+    """./reproduce alone, with lines of a shell script in the place of the environment's Python."""
+    shutil.copy(ROOT / "reproduce", folder)
+    (folder / "envs").mkdir()
+    for name in ("clean_environment", "variables.txt"):
+        shutil.copy(ROOT / "envs" / name, folder / "envs")
+    for name, lines in {"envs/make_venv": "", ".venv/bin/python": python}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / name).chmod(0o755)
+
+
+def call_script(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [folder / "reproduce", *words.split()], env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "verified", "code"),
+    [("", 0, 0), ("", 1, 1), ("", 130, 130), ("-n", 1, 0), ("--scale small", 1, 0)],
+)
+def test_only_the_bare_command_recomputes_the_committed_verdicts(words, verified, code, tmp_path):
+    """Where they differ the run continues, and the exit code is 1; Ctrl-C ends it."""
+    copy_script(tmp_path, f'echo "$*"; [ "$3" != verify ] || exit {verified}')
+    committed = tmp_path / "results/reference/small/claims.csv"
+    committed.parent.mkdir(parents=True)
+    committed.touch()
+    done = call_script(tmp_path, words)
+    # without the jobs that an earlier call left on a cluster, if there is one here
+    lines = [line for line in done.stdout.splitlines() if line.startswith("-m ")]
+    first = "-m workflow_scripts verify results/reference/small --claims"
+    assert (lines[0] == first) is not bool(words)
+    assert done.stdout.count("verify") == (not words)
+    assert any("--logger=terminal" in line for line in lines) is (verified != 130)
+    assert done.returncode == code
+    committed.unlink()
+    done = call_script(tmp_path, words)
+    assert (done.returncode, done.stdout.count("verify")) == (0, 0)

@@ -160,6 +160,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         copy_analyses(export)
         copy_predictions(export, runs)
         export.keep_earlier(export.out.devices)
+        export.keep_earlier(export.out.answers_folder)
         copy_reduced_datasets(export)
         copy_provenance(export, runs)
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target.path}"

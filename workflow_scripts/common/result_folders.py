@@ -612,12 +612,21 @@ class ExportFolder(ReportFolder):
         return self.predictions / f"{variant}.parquet"
 
     @property
+    def answers_folder(self) -> Path:
+        """The folder of right answers, of tasks whose data may be shared. Written by hand."""
+        return self.path / "answers"
+
+    def answers(self, task: str) -> DataFolder:
+        """Return the right answers of a task: the columns of its data that scores are made of."""
+        return DataFolder(self.answers_folder / task)
+
+    @property
     def names(self) -> set[str]:
         """The names of all files and folders."""
         tables = (self.scores, self.draws, self.curves, self.analyses)
         origins = (self.datasets, self.provenance, self.devices)
         reports = (self.claims.table, self.claims.sides)
-        folders = (self.predictions, self.tables, self.figures)
+        folders = (self.predictions, self.answers_folder, self.tables, self.figures)
         return {path.name for path in tables + origins + reports + folders}
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.readme import BEGIN, END, format_tables, replace_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS, ClaimRow, read_claim_rows
+from workflow_scripts.reporting.pages.readme_tables import BEGIN, END, format_tables, replace_tables
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = "results/reference/small/claims.csv"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.analyses.small_runs import ROOT
-from tests.reporting.reference import PAPERS, list_counted_runs, write_committed_results
-from workflow_scripts.common.result_folders import ScaleFolder
+from tests.reporting.reference import PAPERS, restored_reference
 from workflow_scripts.config.analysis_plan import FirstPlan
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
@@ -21,6 +20,7 @@ from workflow_scripts.reporting.claims.side_seeds import (
     describe_side_seeds,
     format_seeds,
 )
+from workflow_scripts.reporting.committed.restoring import list_counted_runs
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import Cell
 
@@ -155,12 +155,12 @@ def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(
 ):
     monkeypatch.chdir(ROOT)
     catalogue, found = load_catalogue(ROOT), set()
-    seeds = write_committed_results(tmp_path, catalogue)
-    for paper in PAPERS:
-        _, runs = list_counted_runs(catalogue, paper, seeds)
-        plans = list(catalogue.papers[paper].plans.values())
-        judged = judge_paper(PaperResults(catalogue, paper, "small", ScaleFolder(tmp_path)), runs)
-        found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plans)}
+    with restored_reference() as restored:
+        for paper in PAPERS:
+            runs = list_counted_runs(restored, paper).others
+            plans = list(catalogue.papers[paper].plans.values())
+            judged = judge_paper(PaperResults(catalogue, paper, "small", restored.results), runs)
+            found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plans)}
     parts = [
         (part, data)
         for part in ("decomposition", "mixing", "nuance", "consistency")

@@ -118,25 +118,20 @@ def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small)
             assert cell in page.words or "*" in cell
 
 
-def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path, monkeypatch):
+def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path):
     """But the paper's, and how many seeds there are, on its page, in the table and on the first
     page.
     """
-    results, sources, rows_of = tmp_path / "small", tmp_path / "sources", reference.rows_of
+    results, sources = tmp_path / "small", tmp_path / "sources"
     shutil.copytree(
         RESULTS, results, ignore=shutil.ignore_patterns("predictions", "figures", "tables")
     )
-    lost = {
-        "task": "scan-jump-x2",
-        "method": "sq-transformer",
-        "variant": "sal-entropy-3",
-        "seed": "108",
-    }
-    scores = [row for row in rows_of("scores.csv") if not lost.items() <= row.items()]
-    monkeypatch.setattr(
-        reference, "rows_of", lambda name: scores if name == "scores.csv" else rows_of(name)
-    )
-    reference.write_reference(results / "claims.csv")
+    lost = "scan-jump-x2,sq-transformer,sal-entropy-3,108,"
+    lines = (results / "scores.csv").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(lost)]
+    assert len(kept) < len(lines)
+    (results / "scores.csv").write_text("".join(kept))
+    reference.write_reference(results / "claims.csv", results)
     write_sources(load_catalogue(ROOT), results, "small", "", sources)
     incomplete = [
         row for row in claims_of(results) if row["role"] == "primary" and not row["effect"]

@@ -24,6 +24,7 @@ from workflow_scripts.reporting.claims.verdicts import (
     VERDICTS,
 )
 
+MOST_LINES = 10  # of primary claims in a summary
 LOG_WIDTH = 120  # columns, if the output is no terminal
 COLOURS = dict(zip(VERDICTS, ("green", "red", "yellow", "dim", "dim"), strict=True))
 
@@ -53,6 +54,30 @@ def print_claims(path: Path, scale: str) -> None:
     controls = [row for row in exploratory if row.is_control]
     print_verdict_counts(console, "controls of ours", controls, scale)
     print_missing_verdicts(console, rows, scale)
+
+
+def print_claim_summary(console: Console, path: Path, scale: str) -> None:
+    """Print a claims.csv in a few lines: primary claims, decided ones first, and counts of all."""
+    rows = read_claim_rows(path)
+    primary = sorted(
+        (row for row in rows if row.is_primary), key=lambda row: VERDICTS.index(row.verdict)
+    )
+    shown = [row for row in primary if row.verdict != NOT_RUN][:MOST_LINES]
+    width = max((len(f"{row.paper}/{row.claim}") for row in shown), default=0)
+    for row in shown:
+        name = f"{row.paper}/{row.claim}"
+        verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
+        effect = format_effect(row) or f"{row.n_seeds or 0} of {row.n_planned} seeds"
+        console.print(f"  {escape(name):{width}}  {verdict}: {effect}")
+    if len(shown) < len(primary):
+        console.print(f"  and {len(primary) - len(shown)} more primary claims")
+    exploratory = [row for row in rows if not row.is_primary]
+    print_verdict_counts(console, "primary claims", primary, scale)
+    of_papers = [row for row in exploratory if row.kind == "paper"]
+    print_verdict_counts(console, "exploratory claims of the papers", of_papers, scale)
+    controls = [row for row in exploratory if row.is_control]
+    print_verdict_counts(console, "controls of ours", controls, scale)
+    console.print(f"All of them: .venv/bin/python -m workflow_scripts claims --show {path}")
 
 
 def print_claim_table(console: Console, title: str, rows: list[ClaimRow], scale: str) -> None:

@@ -235,7 +235,12 @@ def list_variant_scores(entry: TableCell, variant: VariantKey, evidence: Evidenc
     if entry.analysis is None:
         return evidence.scores.get(variant, [])
     scores_of_analysis = evidence.analyses.get(entry.analysis, [])
-    return [score for score in scores_of_analysis if score.variant_key == variant]
+    task, method, name = variant
+    scores = []
+    for score in scores_of_analysis:  # there may be thousands
+        if score.task == task and score.method == method and score.variant == name:
+            scores.append(score)
+    return scores
 
 
 def describe_undefined_seeds(absent: list[AbsentScore], values: Mapping[int, float]) -> str:

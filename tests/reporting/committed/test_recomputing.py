@@ -1,0 +1,242 @@
+"""The committed verdicts and tables follow from the committed scores, and real faults are named."""
+
+import csv
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.analyses.small_runs import ROOT
+from tests.reporting.reference import REFERENCE
+from workflow_scripts.__main__ import main
+
+CLAIM = "cat/comp-over-bert-bird"
+DECIDED = ("reproduced", "not reproduced", "inconclusive")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what verdicts are judged from: the catalogue, the papers, README and the scores."""
+    for name in ("catalogue", "papers"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / "README.md", tmp_path)
+    folder = tmp_path / "results/reference/small"
+    shutil.copytree(REFERENCE, folder, ignore=shutil.ignore_patterns("figures"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def edit_rows(file: Path, is_changed: Callable[[dict[str, str]], bool], **changes: str) -> None:
+    with open(file, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    changed = [row for row in rows if is_changed(row)]
+    assert changed
+    for row in changed:
+        row |= changes
+    with open(file, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def verify_claims(capsys: pytest.CaptureFixture) -> tuple[int, str, list[str]]:
+    """The exit code, what is printed, and the errors."""
+    code = main(["verify", "results/reference/small", "--claims"])
+    printed = capsys.readouterr()
+    return code, printed.out.strip(), printed.err.splitlines()
+
+
+def count_committed() -> tuple[dict[str, int], int]:
+    """Primary claims by verdict, and the scores that the decided ones compare, by the files."""
+    with open(REFERENCE / "claims.csv", newline="") as stream:
+        primary = [row for row in csv.DictReader(stream) if row["role"] == "primary"]
+    verdicts = {verdict: sum(row["verdict"] == verdict for row in primary) for verdict in DECIDED}
+    decided = {(row["paper"], row["claim"]) for row in primary if row["verdict"] in DECIDED}
+    with open(REFERENCE / "claim_sides.csv", newline="") as stream:
+        scores = {
+            (row["paper"], row["cell"], row["seed"])
+            for row in csv.DictReader(stream)
+            if (row["paper"], row["claim"]) in decided and row["seed"]
+        }
+    return verdicts, len(scores)
+
+
+def test_one_line_says_what_the_committed_claims_come_to(checkout, capsys):
+    code, line, errors = verify_claims(capsys)
+    verdicts, scores = count_committed()
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    assert line == (
+        f"{sum(verdicts.values())} primary claims recomputed from {scores:,} committed scores "
+        f"(3 claims also from predictions): {counts}, equal to README.md"
+    )
+    assert (code, errors) == (0, [])
+
+
+def test_a_changed_score_is_an_error_of_its_claims_alone(checkout, capsys):
+    scores = checkout / "results/reference/small/scores.csv"
+    edit_rows(
+        scores,
+        lambda row: (
+            (row["task"], row["method"], row["variant"], row["seed"])
+            == ("bird", "cat", "comp@paws", "104")
+            and row["readout"] == "comp"
+            and row["metric"] == "pearson"
+        ),
+        value="80",
+    )
+    code, line, errors = verify_claims(capsys)
+    assert code == 1 and line.endswith("NOT equal to what is committed")
+    (error,) = (text for text in errors if text.startswith(f"error: {CLAIM}: "))
+    assert "effect is -5.51082, by the scores " in error
+    assert "claim_sides.csv: left at seed 104 is " in error and "by the scores 80" in error
+    # other lines are about the same paper: its q-values follow from all of its effects
+    of_the_paper = ("error: cat/", "error: README.md: cat: ", "error: README.md: [cat](")
+    assert all(text.startswith(of_the_paper) for text in errors)
+    assert any(text.startswith("error: README.md: cat: CAT_comp is closer") for text in errors)
+
+
+def test_a_changed_verdict_is_an_error(checkout, capsys):
+    edit_rows(
+        checkout / "results/reference/small/claims.csv",
+        lambda row: row["claim"] == "comp-over-bert-bird",
+        verdict="reproduced",
+    )
+    code, _, errors = verify_claims(capsys)
+    assert code == 1
+    assert errors == [f"error: {CLAIM}: verdict is reproduced, by the scores not reproduced"]
+
+
+def test_a_changed_line_of_readme_is_an_error(checkout, capsys):
+    readme = checkout / "README.md"
+    text = readme.read_text()
+    before = "| 9 seeds | **not reproduced** at small: the whole interval is below 0, opposite to the claim |"
+    assert text.count(before) == 1
+    readme.write_text(text.replace(before, "| 9 seeds | **reproduced** at small |"))
+    code, _, errors = verify_claims(capsys)
+    (error,) = errors
+    assert code == 1
+    assert error.startswith(
+        "error: README.md: cat: CAT_comp is closer to people on BiRD than BERT is "
+    )
+    assert "**reproduced** at small, by the scores " in error
+
+
+def test_a_claim_that_is_not_in_the_file_is_an_error(checkout, capsys):
+    file = checkout / "results/reference/small/claims.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text(
+        "".join(line for line in lines if not line.startswith("cat,comp-over-bert-bird,"))
+    )
+    code, _, errors = verify_claims(capsys)
+    assert code == 1 and errors == [f"error: {CLAIM}: claims.csv lacks it"]
+
+
+def test_results_elsewhere_are_not_compared_with_readme(checkout, capsys):
+    (checkout / "README.md").unlink()
+    shutil.move("results/reference/small", "small")
+    assert main(["verify", "small", "--claims"]) == 0
+    assert capsys.readouterr().out.strip().endswith("equal to claims.csv")
+
+
+def test_a_folder_must_be_named_as_its_scale(checkout, capsys):
+    shutil.move("results/reference/small", "mine")
+    assert main(["verify", "mine", "--claims"]) == 1
+    assert (
+        "a folder of results has the name of a scale: demo, small, full" in capsys.readouterr().err
+    )
+
+
+def change_predictions(
+    checkout: Path, variant: str, seed: int, prediction: str, count: int
+) -> None:
+    """Put an answer in the place of the first `count` ones of the last weights of a seed."""
+    file = checkout / f"results/reference/small/predictions/{variant}.parquet"
+    frame = pd.read_parquet(file)
+    rows = frame.index[
+        (frame["seed"] == seed) & (frame["split"] == "test") & (frame["readout"] == "last")
+    ]
+    assert len(rows) > count
+    frame.loc[rows[:count], "prediction"] = prediction
+    frame.to_parquet(file)
+
+
+def test_changed_predictions_are_an_error(checkout, capsys):
+    """Seed 101 of SAL is right everywhere: with 77 wrong outputs of 7,706 it is at 99.0008%."""
+    run = "scan-jump-x2/sq-transformer/sal-entropy-3"
+    change_predictions(checkout, run, 101, "I_JUMP", 77)
+    code, line, errors = verify_claims(capsys)
+    assert code == 1 and "NOT equal" in line
+    assert errors == [
+        f"error: {run}/seed-101: exact_match of test/all/last is 100, by its predictions 99.0008"
+    ]
+
+
+def test_all_of_the_committed_results_agree(checkout, capsys):
+    assert main(["verify", "results/reference/small"]) == 0
+    first, predictions, *unanswered, tables, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("12 primary claims recomputed from ")
+    # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN
+    assert predictions.endswith(f"scores of {72 + 16 + 10} runs from predictions")
+    assert [text.split(":")[0].strip() for text in unanswered] == [
+        "bird",
+        "cognition",
+        "sst",
+        "sst2",
+    ]
+    number = int(tables.split(" cells")[0].replace(",", ""))
+    assert number > 1000 and last == "results/reference/small: all agree"
+
+
+def test_a_changed_cell_of_a_table_is_an_error(checkout, capsys):
+    edit_rows(
+        checkout / "results/reference/small/tables/lrf/table-cognition.csv",
+        lambda row: (row["row"], row["metric"]) == ("LRF", "cter_instance"),
+        reproduced="12.5",
+    )
+    assert main(["verify", "results/reference/small"]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert errors
+    assert all(text.startswith("error: lrf/table-cognition/LRF/") for text in errors)
+    assert all("reproduced is 12.5, by the scores " in text for text in errors)
+
+
+def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
+    assert main(["verify", "sq_transformer/sal-success-addjump"]) == 0
+    text = capsys.readouterr().out
+    rows = [line.split() for line in text.splitlines()]
+    with open(REFERENCE / "claim_sides.csv", newline="") as stream:
+        sides = [row for row in csv.DictReader(stream) if row["claim"] == "sal-success-addjump"]
+    for seed in map(str, range(101, 109)):
+        left, right = (
+            f"{float(row['value']):.2f}"
+            for side in ("left", "right")
+            for row in sides
+            if (row["side"], row["seed"]) == (side, seed)
+        )
+        assert [seed, left, "✓", right, "✓"] in rows  # both also from predictions
+    assert "2 of 8 seeds against 0 of 8" in text
+    assert text.splitlines()[-1] == "  equal to claims.csv and README.md"
+
+
+def test_one_claim_with_a_changed_prediction_is_an_error(checkout, capsys):
+    change_predictions(checkout, "scan-jump-x2/transformer/default", 104, "I_JUMP", 7000)
+    assert main(["verify", "sq_transformer/sal-success-addjump"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: scan-jump-x2/transformer/default/seed-104: exact_match of ")
+
+
+def test_a_claim_without_its_planned_seeds_shows_no_value(checkout, capsys):
+    assert main(["verify", "lrf/lrf-over-transformer-compounds"]) == 0
+    text = capsys.readouterr().out
+    assert "planned seeds are missing" in text and "seed  " not in text
+
+
+def test_an_unknown_name_is_one_line(checkout, capsys):
+    assert main(["verify", "cat/comp-over-bert-bir"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error == (
+        "error: cat/comp-over-bert-bir is no crate, no folder of results and no claim; "
+        "did you mean 'cat/comp-over-bert-bird'?"
+    )

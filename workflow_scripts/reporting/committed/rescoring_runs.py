@@ -1,0 +1,214 @@
+"""Score the predictions of an export again, where their right answers are on this machine."""
+
+import importlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.specs import resolve_evaluation, resolve_run
+from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.committed.recomputing import Fault
+from workflow_scripts.reporting.committed.restoring import RestoredExport
+from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
+from workflow_scripts.reporting.tables.cells import Cell, average_repetitions
+from workflow_scripts.tasks.packages import FOLDER
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# Scores are written with all their digits. The order of additions may change the last ones.
+TOLERANCE = 1e-9
+ScoreKey = tuple[str | None, str | None, str, str | None]  # split, subset, metric, readout
+
+
+@dataclass
+class Rescored:
+    """What the predictions of an export's runs say of its scores.
+
+    scores: the scores of each variant that follow from predictions, with the values that follow.
+    faults: one for each run with another value in the export. runs: those with predictions and
+    answers. unanswered: tasks with predictions that could not be scored, and why.
+    """
+
+    scores: dict[VariantKey, list[Score]] = field(default_factory=lambda: defaultdict(list))
+    faults: list[Fault] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    unanswered: dict[str, str] = field(default_factory=dict)
+
+    def count_scores(self) -> int:
+        """Return the number of scores that were computed again."""
+        return sum(map(len, self.scores.values()))
+
+    def find_values(self, cell: Cell) -> dict[int, float]:
+        """Return seed -> value of a cell by the predictions; none of a gain over a variant."""
+        if "method" not in cell.selection or "over" in cell.selection:
+            return {}
+        names = ("task", "method", "variant")
+        variant = VariantKey(*(cell.selection[name] for name in names))
+        selected = select_scores(self.scores.get(variant, []), cell.selection)
+        values = average_repetitions(cell, selected)
+        return {seed: value for seed, value in values.items() if seed in cell.seeds}
+
+    def has_all_values(self, outcome: Outcome) -> bool:
+        """Whether every value that a claim compares follows from predictions."""
+        cells = [cell for side in outcome.sides for cell in side.cells]
+        return all(
+            cell.seeds and self.find_values(cell).keys() == cell.seeds.keys() for cell in cells
+        )
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """How predictions are scored: those of an export, for these metrics.
+
+    uses_prepared_data: whether right answers are also read from results/<scale>/data, which takes
+    longer.
+    """
+
+    restored: RestoredExport
+    metrics: frozenset[str]
+    uses_prepared_data: bool
+
+    def find_answers(self, task: str) -> Path | None:
+        """Return the folder with the right answers of a task; None if they are not here."""
+        committed = self.restored.export.answers(task).path
+        if committed.exists():
+            return committed
+        prepared = RESULTS.scale(self.restored.scale).data(task)
+        if self.uses_prepared_data and prepared.manifest.exists():
+            return prepared.path
+        return None
+
+    def is_committed(self, answers: Path) -> bool:
+        """Whether right answers are those of the export; prepared data may be other ones."""
+        return answers.is_relative_to(self.restored.export.path)
+
+
+def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
+    """Score the predictions of `runs` that are in an export with predictions of their variant."""
+    rescored = Rescored()
+    restored = rescoring.restored
+    runs_of_variant: dict[VariantKey, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.seed in restored.seeds.get(run.variant_key, ()):
+            runs_of_variant[run.variant_key].append(run)
+    for variant, of_variant in runs_of_variant.items():
+        file = restored.export.predictions_of(variant)
+        if not file.exists():
+            continue
+        answers = rescoring.find_answers(variant.task)
+        if answers is None:
+            rescored.unanswered[variant.task] = "the right answers are not here"
+            continue
+        rescore_variant(rescoring, of_variant, answers, rescored)
+    return rescored
+
+
+def rescore_variant(
+    rescoring: Rescoring, runs: list[Run], answers: Path, rescored: Rescored
+) -> None:
+    """Score the predictions of runs of one variant, and add what they say."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    file = rescoring.restored.export.predictions_of(runs[0].variant_key)
+    table = pq.read_table(file)
+    for run in runs:
+        of_run = table.filter(pc.field("seed") == run.seed)
+        if not len(of_run):
+            continue
+        try:
+            values = score_run(rescoring, run, of_run, answers)
+        except (ValueError, KeyError) as error:
+            if rescoring.is_committed(answers):
+                rescored.faults.append(Fault(str(run), f"{file.name}: {error}"))
+            else:
+                rescored.unanswered[run.task] = f"{answers} has other data ({error})"
+            continue
+        rescored.runs.append(run)
+        compare_scores(rescoring.restored, run, values, rescored)
+
+
+def score_run(
+    rescoring: Rescoring, run: Run, predictions: "pyarrow.Table", answers: Path
+) -> dict[ScoreKey, float]:
+    """Score the predictions of a run, by split and readout.
+
+    Raises ValueError if they are not those of the answers.
+    """
+    import pyarrow.compute as pc
+
+    catalogue = rescoring.restored.catalogue
+    scale = rescoring.restored.scale
+    kind = resolve_run(catalogue, run, scale).kind
+    if not (FOLDER / "tasks" / kind / "rescoring.py").exists():
+        return {}
+    module = importlib.import_module(f"workflow_scripts.tasks.{kind}.rescoring")
+    settings = resolve_evaluation(catalogue, run, scale)
+    names = [name for name in ("split", "readout") if name in predictions.column_names]
+    values: dict[ScoreKey, float] = {}
+    for group in predictions.select(names).group_by(names).aggregate([]).to_pylist():
+        part = predictions
+        for name, value in group.items():
+            condition = pc.field(name).is_null() if value is None else pc.field(name) == value
+            part = part.filter(condition)
+        rows: list[dict[str, Any]] = module.score_predictions(
+            part, answers, group["split"], settings, rescoring.metrics
+        )
+        for row in rows:
+            readout = row.get("readout", group.get("readout"))
+            values[group["split"], row["subset"], row["metric"], readout] = row["value"]
+    return values
+
+
+def compare_scores(
+    restored: RestoredExport, run: Run, values: dict[ScoreKey, float], rescored: Rescored
+) -> None:
+    """Compare the scores of a run in the export with those by its predictions."""
+    differences = []
+    for score in load_scores(restored.results.run(run).evaluation.scores):
+        key = (score.split, score.subset, score.metric, score.readout)
+        if key not in values:
+            continue
+        value = values[key]
+        rescored.scores[run.variant_key].append(score._replace(value=value))
+        if not math.isclose(score.value, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            place = "/".join(filter(None, (score.split, score.subset, score.readout)))
+            differences.append(
+                f"{score.metric} of {place} is {score.value:.6g}, by its predictions {value:.6g}"
+            )
+    if differences:
+        more = f" (and {len(differences) - 1} more scores)" if len(differences) > 1 else ""
+        rescored.faults.append(Fault(str(run), differences[0] + more))
+
+
+def list_compared_runs(outcomes: Iterable[Outcome]) -> list[Run]:
+    """Return the runs whose scores claims compare, without those of analyses as a whole."""
+    runs: dict[Run, None] = {}
+    for cell in list_compared_cells(outcomes):
+        if "method" not in cell.selection:
+            continue
+        names = ("task", "method", "variant")
+        variant = VariantKey(*(cell.selection[name] for name in names))
+        for seed in cell.seeds:
+            runs[variant.make_run(seed)] = None
+    return list(runs)
+
+
+def list_compared_metrics(outcomes: Iterable[Outcome]) -> frozenset[str]:
+    """Return the metrics that claims compare."""
+    return frozenset(cell.metric for cell in list_compared_cells(outcomes))
+
+
+def list_compared_cells(outcomes: Iterable[Outcome]) -> list[Cell]:
+    """Return the cells of both sides of claims."""
+    cells: list[Cell] = []
+    for outcome in outcomes:
+        for side in outcome.sides:
+            cells += side.cells
+    return cells
