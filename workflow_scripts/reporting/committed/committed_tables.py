@@ -98,9 +98,7 @@ def compare_tables(restored: RestoredExport) -> Iterator[ComparedTable]:
             if not isinstance(display, TableDisplay):
                 continue
             shown_runs = select_display_runs(display, runs)
-            made = make_table(
-                catalogue, paper, name, restored.scale, shown_runs, restored.results.path, tests={}
-            )
+            made = make_table(restored.get_paper_results(paper), name, shown_runs, tests={})
             committed = read_committed_cells(restored.export.table(paper, name))
             yield ComparedTable(paper, name, made, committed, parse_cells(made.files["csv"]))
 

@@ -99,11 +99,11 @@ def recompute_claims(
     outcomes: dict[str, list[Outcome]] = {}
     for paper in papers or list_committed_papers(restored):
         counted = list_counted_runs(restored, paper)
-        results = restored.results.path
-        primary = judge_paper(restored.catalogue, paper, restored.scale, counted.primary, results)
+        results = restored.get_paper_results(paper)
+        primary = judge_paper(results, counted.primary)
         others = primary
         if counted.others != counted.primary:
-            others = judge_paper(restored.catalogue, paper, restored.scale, counted.others, results)
+            others = judge_paper(results, counted.others)
         outcomes[paper] = []
         for of_planned, of_counted in zip(primary, others, strict=True):
             outcome = of_counted

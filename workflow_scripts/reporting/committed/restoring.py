@@ -21,6 +21,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run, read_precision, resolve_run
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
+from workflow_scripts.reporting.evidence.paper_results import PaperResults
 
 SeedsOfVariant = dict[VariantKey, set[int]]
 
@@ -34,6 +35,10 @@ class RestoredExport:
     export: ExportFolder
     results: ScaleFolder
     seeds: SeedsOfVariant
+
+    def get_paper_results(self, paper: str) -> PaperResults:
+        """Return the results of one paper."""
+        return PaperResults(self.catalogue, paper, self.scale, self.results)
 
 
 @dataclass(frozen=True)
