@@ -49,12 +49,9 @@ rule intervene:
         nodes=1,
         mem_mb=JOBS.estimate_memory("intervene"),
         runtime=JOBS.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
-        # machine.
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
+        **GPU,
     params:
         fingerprint=JOBS.fingerprint("intervene"),
         spec=str(SCALE.specs.run(RUN_NAME)),

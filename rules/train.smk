@@ -22,11 +22,9 @@ rule search:
         nodes=1,
         mem_mb=JOBS.estimate_memory("search"),
         runtime=JOBS.get_run_resource("runtime"),
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
-        slurm_extra=JOBS.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
+        **GPU_OF_TRAINING,
     params:
         fingerprint=JOBS.fingerprint("search"),
         spec=str(SCALE.specs.search(VARIANT_NAME)),
@@ -63,13 +61,9 @@ rule train:
         nodes=1,
         mem_mb=JOBS.estimate_memory("train"),
         runtime=JOBS.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
-        # machine.
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
-        slurm_extra=JOBS.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
+        **GPU_OF_TRAINING,
     params:
         fingerprint=JOBS.fingerprint("train"),
         spec=str(SCALE.specs.run(RUN_NAME)),

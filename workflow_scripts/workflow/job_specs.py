@@ -71,7 +71,12 @@ def resolve_run_job_spec(
 def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
     jobs = catalogue.scales[scale].jobs
     memory = jobs.memory_of.get(run.method, jobs.memory)
-    return JobResources(memory=memory, hours=jobs.hours, save_seconds=jobs.save_seconds)
+    return JobResources(
+        memory=memory,
+        hours=jobs.hours,
+        save_seconds=jobs.save_seconds,
+        large_gpu=run.method in jobs.large_gpu,
+    )
 
 
 def _find_intervention(

@@ -5,7 +5,7 @@ need the catalogue.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from shutil import which
@@ -34,7 +34,11 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
-from workflow_scripts.workflow.resources import estimate_run_resources
+from workflow_scripts.workflow.resources import (
+    GpuRequests,
+    estimate_run_resources,
+    format_save_signal,
+)
 from workflow_scripts.workflow.result_patterns import RUN_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
@@ -49,7 +53,7 @@ class JobInputs:
     """Inputs, parameters and resources of the jobs of one configuration, which are given `specs`.
 
     `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows
-    only after it has read the rules.
+    only after it has read the rules. `default_resources` are those of the user's profile.
     """
 
     def __init__(
@@ -57,10 +61,12 @@ class JobInputs:
         config: Config,
         specs: Specs,
         submits_jobs: Callable[[], bool] = lambda: False,
+        default_resources: Mapping[str, Any] | None = None,
     ) -> None:
         self.config = config
         self.specs = specs
         self.submits_jobs = submits_jobs
+        self.gpu_requests = GpuRequests(config, default_resources)
         # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
         self.recorded_jobs: dict[tuple[str, Names], None] = {}
@@ -310,10 +316,31 @@ class JobInputs:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
         def estimate_resource(wildcards: Wildcards) -> Any:
-            job_spec = self._get_job_spec(wildcards)
-            return estimate_run_resources(job_spec, self._device(), self.config.gpu_option)[name]
+            return estimate_run_resources(self._get_job_spec(wildcards))[name]
 
         return store_signature(estimate_resource)
+
+    def list_gpu_resources(
+        self, saves_state: bool = False
+    ) -> dict[str, Callable[[Wildcards], Any]]:
+        """Return the functions that give the resources by which jobs on runs ask for a GPU.
+
+        saves_state: whether SLURM is to tell the jobs early to save their state.
+        """
+        functions = {}
+        for name in self.gpu_requests.names:
+            functions[name] = store_signature(partial(self._get_gpu_resource, name, saves_state))
+        return functions
+
+    def _get_gpu_resource(self, name: str, saves_state: bool, wildcards: Wildcards) -> Any:
+        """Return one of the resources by which a job on a run asks for a GPU."""
+        resources = self._get_job_spec(wildcards).resources
+        assert resources, "resolved from the catalogue"
+        device = self._device()
+        asked = self.gpu_requests.get_resources(resources, device, self.submits_jobs())[name]
+        if name == "slurm_extra" and saves_state:
+            return f"{format_save_signal(resources)} {asked}".strip()
+        return asked
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:
