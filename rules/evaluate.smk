@@ -13,15 +13,15 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("evaluate"),
-        runtime=JOBS.get_run_resource("runtime"),
+        runtime=JOBS.estimate_minutes("evaluate"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
-        **GPU,
     params:
         fingerprint=JOBS.fingerprint("evaluate"),
         spec=str(SCALE.specs.run(RUN_NAME)),

@@ -16,15 +16,15 @@ rule search:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU_OF_TRAINING,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("search"),
-        runtime=JOBS.get_run_resource("runtime"),
+        runtime=JOBS.estimate_minutes("search"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
-        **GPU_OF_TRAINING,
     params:
         fingerprint=JOBS.fingerprint("search"),
         spec=str(SCALE.specs.search(VARIANT_NAME)),
@@ -55,15 +55,15 @@ rule train:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU_OF_TRAINING,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("train"),
-        runtime=JOBS.get_run_resource("runtime"),
+        runtime=JOBS.estimate_minutes("train"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
-        **GPU_OF_TRAINING,
     params:
         fingerprint=JOBS.fingerprint("train"),
         spec=str(SCALE.specs.run(RUN_NAME)),

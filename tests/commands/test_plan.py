@@ -16,7 +16,6 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
-from workflow_scripts.workflow.resources import estimate_run_resources
 from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
     StepTime,
@@ -347,6 +346,5 @@ def test_a_job_asks_for_the_memory_of_its_method():
     of_large, of_small = (resolve_run_job_spec(catalogue, run, "full") for run in (large, small))
     assert of_large.resources.memory == asked.memory_of["llama-large"]
     assert of_small.resources.memory == asked.memory < of_large.resources.memory
-    assert estimate_run_resources(of_large) == {"runtime": 24 * 60, "threads": 2}
     at_demo = resolve_run_job_spec(catalogue, large, "demo")
     assert at_demo.resources.memory == catalogue.scales["demo"].jobs.memory

@@ -27,7 +27,7 @@ def test_every_rule_on_a_run_asks_for_a_gpu_by_the_request_of_the_configuration(
     """One that asks otherwise would ask for GPUs in the form that the cluster refuses."""
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
-    on_runs = [body for body in bodies if "JOBS.get_run_resource" in body]
+    on_runs = [body for body in bodies if "JOBS.get_threads" in body]
     assert len(on_runs) == 4 and all("**GPU" in body for body in on_runs)
     assert not any("gpu=" in body or "gres=" in body for body in bodies)
 

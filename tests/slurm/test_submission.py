@@ -91,8 +91,9 @@ def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(
         )
     assert all("TresPerJob" not in job for job in jobs["analyse"])
     assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
+    # A quarter of the scale's hour, since no step time on a GPU is known.
     assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [
-        ("5000M", "01:00:00")
+        ("5000M", "00:15:00")
     ]
     assert sum("--signal=TERM@120" in arguments for arguments in sent(submitted)) == 3 + 2
 

@@ -141,7 +141,6 @@ METHODS = {
         "list_analysis_checkpoints",
     ),
 }
-RESOURCES = ("threads", "runtime")
 
 
 class Job(SimpleNamespace):
@@ -189,9 +188,7 @@ def test_snakemake_in_a_job_gets_from_the_files_what_the_catalogue_says(project:
         for method in METHODS[rule]:
             assert getattr(in_job, method)(job) == getattr(here, method)(job), (method, job)
         if rule in ("search", "train", "evaluate", "intervene"):
-            for name in RESOURCES:
-                resources = [each.get_run_resource(name)(job) for each in (in_job, here)]
-                assert resources[0] == resources[1], (name, job)
+            assert in_job.get_threads(job) == here.get_threads(job) >= 1, job
             asked = []
             for each in (in_job, here):
                 functions = each.list_gpu_resources(saves_state=True)

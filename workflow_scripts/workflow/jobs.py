@@ -34,11 +34,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
-from workflow_scripts.workflow.resources import (
-    GpuRequests,
-    estimate_run_resources,
-    format_save_signal,
-)
+from workflow_scripts.workflow.job_times import find_job_minutes
+from workflow_scripts.workflow.resources import GpuRequests, format_save_signal
 from workflow_scripts.workflow.result_patterns import RUN_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
@@ -72,6 +69,10 @@ class JobInputs:
         self.recorded_jobs: dict[tuple[str, Names], None] = {}
         # How often jobs ran out of memory in this invocation.
         self.out_of_memory: Counter[tuple[str, Names]] = Counter()
+        # How often jobs reached their time limit in this invocation, and had saved nothing new.
+        self.time_limits: Counter[tuple[str, Names]] = Counter()
+        # What the first attempts of jobs on runs ask for, by rule and names without the seed.
+        self.job_minutes: dict[tuple[str, Names], int] = {}
         self._device = cache(self._find_device)
 
     # Fingerprints
@@ -312,13 +313,45 @@ class JobInputs:
 
         return store_signature(estimate)
 
-    def get_run_resource(self, name: str) -> Callable[[Wildcards], Any]:
-        """Return a function that gives a resource of a job on a run, or of its search."""
+    def record_time_limit(self, rule: str, wildcards: Wildcards) -> None:
+        """Record that a job reached its time limit without a new saved state.
 
-        def estimate_resource(wildcards: Wildcards) -> Any:
-            return estimate_run_resources(self._get_job_spec(wildcards))[name]
+        Its next attempt requests twice the time.
+        """
+        self.time_limits[rule, tuple(wildcards.items())] += 1
 
-        return store_signature(estimate_resource)
+    def estimate_minutes(self, rule: str, minutes: int | None = None) -> Callable[[Wildcards], int]:
+        """Return a function that gives the time of a job of `rule` in minutes.
+
+        At first that is `minutes`, or what a job on the run is estimated to need; after each time
+        limit that `record_time_limit` has recorded, twice as much. Snakemake calls the function
+        again for each attempt.
+        """
+
+        def estimate(wildcards: Wildcards) -> int:
+            first = minutes
+            if first is None:
+                first = self._estimate_run_minutes(rule, wildcards)
+            return first * 2 ** self.time_limits[rule, tuple(wildcards.items())]
+
+        return store_signature(estimate)
+
+    def _estimate_run_minutes(self, rule: str, wildcards: Wildcards) -> int:
+        """Return the minutes that the first attempt of a job on a run, or of a search, asks for."""
+        resources = self._get_job_spec(wildcards).resources
+        assert resources, "resolved from the catalogue"
+        if not self.submits_jobs():
+            return 60 * resources.hours
+        names = tuple(pair for pair in wildcards.items() if pair[0] != "seed")
+        if (rule, names) not in self.job_minutes:  # seeds need the same
+            device = self._device()
+            seconds = self.specs.estimate_seconds(rule, dict(wildcards.items()), device)
+            self.job_minutes[rule, names] = find_job_minutes(rule, resources, seconds)
+        return self.job_minutes[rule, names]
+
+    def get_threads(self, wildcards: Wildcards) -> int:
+        """Return the cores of a job on a run, or of a search."""
+        return self._get_job_spec(wildcards).spec.torch_threads
 
     def list_gpu_resources(
         self, saves_state: bool = False

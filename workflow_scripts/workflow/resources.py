@@ -1,11 +1,11 @@
-"""Resources of a job on a run: time, cores, a GPU. `JobInputs.estimate_memory` gives its memory."""
+"""Resources by which a job on a run asks for a GPU. `JobInputs` gives its memory and its time."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from workflow_scripts.config.gpu_request import GpuResources, parse_gpu_request
 from workflow_scripts.config.schema import Config
-from workflow_scripts.provenance.run_job_spec import JobResources, RunJobSpec
+from workflow_scripts.provenance.run_job_spec import JobResources
 
 # Of a job without a GPU. gpu: of this machine, `--resources gpu=N` limits them.
 NO_GPU: GpuResources = {"gpu": 0, "gres": "", "slurm_extra": ""}
@@ -43,13 +43,6 @@ class GpuRequests:
         if resources.large_gpu:
             return asked | self.large
         return asked | self.usual
-
-
-def estimate_run_resources(job_spec: RunJobSpec) -> dict[str, Any]:
-    """Return time (in minutes) and cores of a search, training, evaluation or intervention."""
-    resources = job_spec.resources
-    assert resources, "resolved from the catalogue"
-    return {"runtime": 60 * resources.hours, "threads": job_spec.spec.torch_threads}
 
 
 def format_save_signal(resources: JobResources) -> str:
