@@ -15,24 +15,34 @@ include: "rules/intervene.smk"
 include: "rules/analyse.smk"
 
 
-if not IN_JOB:
+# The functions keep the start of jobs on a cluster fast: these read this file, but do not need the
+# lists.
+if CONFIG.claims and not IN_JOB:
+
+    include: "rules/claim.smk"
+
+    # The claims that the configuration names, and what they need.
+    rule all:
+        default_target: True
+        input:
+            lambda _: TARGETS.list_claims(rules.claim.output),
+
+elif not IN_JOB:
 
     include: "rules/report.smk"
 
-
-# Everything that the chosen papers request at the chosen scale. ./reproduce then makes the report.
-# Every file is named, so that Snakemake makes a deleted file again, and a file that a rule newly
-# declares. The functions keep the start of jobs on a cluster fast: these read this file, but do not
-# need the lists.
-rule all:
-    default_target: True
-    input:
-        lambda _: TARGETS.list_once(rules.record_config.output),
-        lambda _: TARGETS.list_once(rules.claims.output),
-        lambda _: TARGETS.list_displays("table", rules.table.output),
-        lambda _: TARGETS.list_displays("figure", rules.figure.output),
-        lambda _: TARGETS.list_analyses(rules.analyse.output),
-        lambda _: TARGETS.list_runs(rules.train.output, rules.evaluate.output, rules.intervene.output),
+    # Everything that the chosen papers request at the chosen scale. ./reproduce then makes the
+    # report. Every file is named, so that Snakemake makes a deleted file again, and a file that a
+    # rule newly declares.
+    rule all:
+        default_target: True
+        input:
+            lambda _: TARGETS.list_once(rules.record_config.output),
+            lambda _: TARGETS.list_once(rules.claims.output),
+            lambda _: TARGETS.list_displays("table", rules.table.output),
+            lambda _: TARGETS.list_displays("figure", rules.figure.output),
+            lambda _: TARGETS.list_analyses(rules.analyse.output),
+            lambda _: TARGETS.list_runs(rules.train.output, rules.evaluate.output, rules.intervene.output),
 
 
 # Trainings, evaluations and interventions only, without tables and figures.

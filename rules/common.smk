@@ -18,6 +18,7 @@ from workflow_scripts.workflow.resources import read_default_resources
 from workflow_scripts.workflow.result_patterns import (
     ANALYSIS,
     CANDIDATES,
+    CLAIM,
     DATA,
     EVALUATION,
     FIGURE,
@@ -50,6 +51,7 @@ if IN_JOB:
 else:
     from workflow_scripts.config.checker import check_files
     from workflow_scripts.config.loading import load_catalogue, load_config
+    from workflow_scripts.config.requested import check_named_claims
     from workflow_scripts.workflow.patterns import match_catalogue
     from workflow_scripts.workflow.job_specs import CatalogueSpecs, write_spec_files
     from workflow_scripts.workflow.targets import Targets
@@ -58,6 +60,7 @@ else:
     if workflow.is_main_process:
         check_files(Path(".snakemake/checked"))
     CATALOGUE = load_catalogue()
+    check_named_claims(CATALOGUE, CONFIG)
     SPECS, PATTERNS = CatalogueSpecs(CATALOGUE, CONFIG), match_catalogue(CATALOGUE)
     TARGETS = Targets(CONFIG, CATALOGUE)
 # The results of this call. Those of a rule, such as EVALUATION.scores, have its wildcards.

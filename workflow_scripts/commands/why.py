@@ -207,7 +207,7 @@ def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
         if section == "published":
             return f"{folder}/published.csv"
         return f"{folder}/displays.yaml"
-    if job.rule == "claims" and section in ("claims", "displays", "published"):
+    if job.rule in ("claims", "claim") and section in ("claims", "displays", "published"):
         ending = "csv" if section == "published" else "yaml"
         return f"papers/{entry.split('.')[0]}/{section}.{ending}"
     return None

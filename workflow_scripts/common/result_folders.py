@@ -375,7 +375,7 @@ class FigureFiles(DisplayFiles):
 
 @dataclass(frozen=True)
 class ClaimFiles:
-    """The verdicts, and what goes with them. Made by the rule claims."""
+    """The verdicts, and what goes with them. Made by the rules claims and claim."""
 
     table: Path
 
@@ -391,7 +391,7 @@ class ClaimFiles:
 
     @property
     def overview(self) -> Path:
-        """The first page of the report."""
+        """The first page of the report. Of all claims only."""
         return self.table.with_name("overview.rst")
 
 
@@ -531,6 +531,10 @@ class ScaleFolder(ReportFolder):
     def analysis(self, paper: str, name: str) -> AnalysisFolder:
         """Return the folder of an analysis."""
         return AnalysisFolder(self.path / "analyses" / paper / name)
+
+    def claim(self, paper: str, name: str) -> ClaimFiles:
+        """Return the verdict on one claim, judged alone. Made by the rule claim."""
+        return ClaimFiles(self.path / "claims" / paper / name / "claims.csv")
 
     def list_data(self) -> list[DataFolder]:
         """List the prepared data that are there."""

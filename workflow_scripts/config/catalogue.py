@@ -72,11 +72,12 @@ class Paper:
         variants = {run.variant_key for run in runs}
         displays: dict[str, Display] = {}
         for name, display in self.displays.items():
-            if self._has_results(display, variants):
+            if self.has_results(display, variants):
                 displays[name] = display
         return displays
 
-    def _has_results(self, display: Display, variants: set[VariantKey]) -> bool:
+    def has_results(self, display: Display, variants: set[VariantKey]) -> bool:
+        """Whether a display has something to show where the runs of `variants` are requested."""
         if display.variants & variants:
             return True
         for name in display.list_analyses():

@@ -52,7 +52,8 @@ from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     """Validate the configuration: config.yaml in `root`, or `content`.
 
-    `content` is what Snakemake has merged with --config; a value of --config has no line.
+    `content` is what Snakemake has merged with --config; a value of --config has no line. Where it
+    names claims, the papers are theirs.
     """
     file: str | Path = "config.yaml"
     if not content:
@@ -61,10 +62,15 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
         content = read_yaml_mapping(Path(root) / "config.yaml")
     problems = ErrorList()
     _check_scale(content.get("scale"), file, Path(root), problems)
-    _check_papers(content.get("papers"), file, Path(root), problems)
+    known_papers = [path.parent.name for path in list_files(root, "papers/*/experiments.yaml")]
+    _check_papers("papers", content.get("papers"), file, known_papers, problems)
+    _check_papers("claims", content.get("claims"), file, known_papers, problems)
     with problems.collect():
         config = parse_config(content, file)
     problems.check_empty()
+    if config.claims:
+        papers = [name.split("/")[0] for name in config.claims]
+        config = config.model_copy(update={"papers": list(dict.fromkeys(papers))})
     return config
 
 
@@ -75,14 +81,19 @@ def _check_scale(scale: Any, file: str | Path, root: Path, problems: ErrorList) 
         problems.add(describe_unknown(file, ("scale",), scale, scales))
 
 
-def _check_papers(names: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
-    """Add each paper of a configuration that has no folder."""
-    papers = [path.parent.name for path in list_files(root, "papers/*/experiments.yaml")]
+def _check_papers(
+    key: str, names: Any, file: str | Path, known_papers: list[str], problems: ErrorList
+) -> None:
+    """Add each paper that has no folder of those that a key of a configuration names."""
     if not isinstance(names, list):
         return
     for name in names:
-        if isinstance(name, str) and name not in papers:
-            problems.add(describe_unknown(file, ("papers",), name, papers))
+        if not isinstance(name, str):
+            continue
+        paper, _, claim = name.partition("/")
+        is_paper = key == "papers" or claim
+        if is_paper and paper not in known_papers:
+            problems.add(describe_unknown(file, (key,), paper, known_papers))
 
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:

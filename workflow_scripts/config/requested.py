@@ -1,6 +1,6 @@
 """Runs that papers request, and those that decide the primary claims of their analysis plans."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -8,24 +8,38 @@ from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, store_with_catalogue
+from workflow_scripts.config.claim_needs import (
+    ClaimNeeds,
+    check_claim_names,
+    find_claim_needs,
+    is_measured,
+    split_claim_names,
+)
 from workflow_scripts.config.schema import PLANNED, Config, Experiment
 from workflow_scripts.config.specs import find_parent_run
 
 PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
 SeedsByVariant = dict[VariantKey, list[int]]
 DecidedClaims = list[tuple[str, PlannedClaim]]  # paper, claim
+# The keys of config.yaml on which the requested runs depend.
+REQUEST_KEYS = {"scale", "papers", "seeds", "extra", "precision", "claims"}
 
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
     """Return the runs of the papers of a configuration at its scale, each with its papers.
 
     They are in the order of the files; a run that others start from comes before the first of
-    them. Raises UserError where a paper does not ask for the seeds of its analysis plan.
+    them. Where the configuration names claims, they are those that these need. Raises UserError
+    where a paper does not ask for the seeds of its analysis plan, and for claims that do not exist
+    or are not measured at the scale.
     """
+    check_named_claims(catalogue, config)
     extra = config.extra or catalogue.scales[config.scale].extra
     runs = _list_runs(catalogue, config, extra)
     runs_with_extra = runs if extra else _list_runs(catalogue, config, extra=True)
     check_requested(catalogue, config, runs, runs_with_extra)
+    if config.claims:
+        return _select_claimed_runs(catalogue, config, runs, runs_with_extra)
     return runs
 
 
@@ -36,23 +50,14 @@ def list_paper_runs(
 
     Its displays therefore depend neither on other papers nor on the order of the requests.
     """
-    seeds = tuple(config.seeds or ())
-    return _list_sorted_runs(catalogue, paper, scale, seeds, config.extra, config.precision)
+    config_of_paper = config.model_copy(update={"scale": scale, "papers": [paper]})
+    return _list_sorted_runs(catalogue, config_of_paper.model_dump_json(include=REQUEST_KEYS))
 
 
 @store_with_catalogue
-def _list_sorted_runs(
-    catalogue: Catalogue,
-    paper: str,
-    scale: str,
-    seeds: tuple[int, ...],
-    extra: bool,
-    precision: str,
-) -> dict[Run, list[str]]:
-    """Return the runs of a paper; these settings of a configuration are all that change them."""
-    content = {"scale": scale, "papers": [paper], "extra": extra, "precision": precision}
-    config = Config.model_validate(content | {"seeds": list(seeds) or None})
-    runs = list_requested_runs(catalogue, config)
+def _list_sorted_runs(catalogue: Catalogue, settings: str) -> dict[Run, list[str]]:
+    """Return the runs of a configuration. settings: its REQUEST_KEYS, as JSON."""
+    runs = list_requested_runs(catalogue, Config.model_validate_json(settings))
     return {run: runs[run] for run in sorted(runs)}
 
 
@@ -111,6 +116,85 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     if parent is None:
         return [run]
     return [*list_lineage(catalogue, parent, config), run]
+
+
+def check_named_claims(catalogue: Catalogue, config: Config) -> None:
+    """Raise UserError if a claim of a configuration does not exist, or not at its scale.
+
+    A claim exists at the scales that have runs, extra ones included, for each cell that it
+    compares.
+    """
+    check_claim_names(catalogue, config.claims or ())
+    for name in config.claims or ():
+        scales = [scale for scale in catalogue.scales if _is_measured_at(catalogue, name, scale)]
+        if config.scale in scales:
+            continue
+        if not scales:
+            raise UserError(f"claim {name} is measured at no scale; choose another one")
+        advice = f"./reproduce --claim {name} --scale {scales[0]}"
+        measured = " and ".join(scales)
+        raise UserError(
+            f"claim {name} is not measured at {config.scale}, but at {measured}: {advice}"
+        )
+
+
+def _is_measured_at(catalogue: Catalogue, name: str, scale: str) -> bool:
+    """Whether the claim `<paper>/<claim>` can have an effect at a scale."""
+    key, claim = name.split("/")
+    variants: set[VariantKey] = set()
+    for experiment in catalogue.papers[key].experiments.list_at(scale):
+        variants.update(experiment.list_variants())
+    return is_measured(find_claim_needs(catalogue, key, (claim,), scale), claim, variants)
+
+
+def select_claim(config: Config, paper: str, claim: str) -> Config:
+    """Return the configuration with a claim of a paper alone."""
+    return config.model_copy(update={"papers": [paper], "claims": [f"{paper}/{claim}"]})
+
+
+def find_paper_needs(catalogue: Catalogue, config: Config, paper: str) -> ClaimNeeds:
+    """Return what the claims of a paper need that the configuration names."""
+    names = split_claim_names(config.claims or ()).get(paper, ())
+    return find_claim_needs(catalogue, paper, names, config.scale)
+
+
+def _select_claimed_runs(
+    catalogue: Catalogue,
+    config: Config,
+    runs: PapersByRun,
+    runs_with_extra: PapersByRun,
+) -> dict[Run, list[str]]:
+    """Return the runs that the claims of a configuration need, and those that they start from.
+
+    The extra ones are among them if without them a cell that a claim compares would have no run.
+    """
+    claimed: dict[Run, list[str]] = {}
+    for paper in config.papers:
+        needs = find_paper_needs(catalogue, config, paper)
+        runs_of_paper = [run for run, papers in runs.items() if paper in papers]
+        all_runs = [run for run, papers in runs_with_extra.items() if paper in papers]
+        if _is_extra_needed(needs, runs_of_paper, all_runs):
+            runs_of_paper = all_runs
+        for needed_run in runs_of_paper:
+            if needed_run.variant_key not in needs.variants:
+                continue
+            for run in list_lineage(catalogue, needed_run, config):
+                papers = claimed.setdefault(run, [])
+                if paper not in papers:
+                    papers.append(paper)
+    return claimed
+
+
+def _is_extra_needed(needs: ClaimNeeds, runs: Iterable[Run], all_runs: Iterable[Run]) -> bool:
+    """Whether claims need more than `runs` of a paper. all_runs: those with the extra ones."""
+    variants = {run.variant_key for run in runs}
+    all_variants = {run.variant_key for run in all_runs}
+    compared = set(needs.compared_variants)
+    for analysis in needs.analyses.values():
+        # Of an analysis that has some runs, others may be extra: it is then made without them.
+        if not analysis.variants & variants:
+            compared |= analysis.variants
+    return not compared & all_variants <= variants
 
 
 def check_requested(

@@ -31,6 +31,17 @@ GpuOptions = Annotated[str, AfterValidator(require_gpu_request)]
 PLANNED = "planned"  # in the place of seeds: those of the paper's analysis plans
 
 
+def require_claim_name(name: str) -> str:
+    """Return the name. Raises ValueError unless it is `<paper>/<claim>`."""
+    parts = name.split("/")
+    if len(parts) != 2 or "" in parts:
+        raise ValueError("write <paper>/<claim>, such as lrf/lrf-over-transformer-cter-instance")
+    return name
+
+
+ClaimName = Annotated[str, AfterValidator(require_claim_name)]
+
+
 class PlannedByOther(StrictModel):
     """The seeds of another paper's analysis plans, in the place of seeds."""
 
@@ -92,6 +103,12 @@ class Config(StrictModel):
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
+    )
+    claims: Annotated[list[ClaimName], AfterValidator(require_unique)] | None = Field(
+        None,
+        min_length=1,
+        description="Run only what these claims, `<paper>/<claim>`, need, and judge these alone. "
+        "For one call: ./reproduce --claim PAPER/CLAIM",
     )
     finished_only: bool = Field(
         False,

@@ -10,7 +10,7 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
 from workflow_scripts.config.displays import read_caption, select_published_rows
-from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.config.requested import list_paper_runs, select_claim
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.code import PACKAGE
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
@@ -74,7 +74,12 @@ def _describe_entries(entries: Mapping[str, FileEntry]) -> dict[str, Any]:
 def fingerprint_report_job(
     catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
 ) -> Fingerprint | None:
-    """Fingerprint the job of a table, a figure or the claims; None for other rules."""
+    """Fingerprint the job of a table, a figure, the claims or one claim; None for other rules."""
+    if rule == "claim":
+        paper = wildcards["paper"]
+        config_of_claim = select_claim(config, paper, wildcards["claim"])
+        runs_of_claim = list_paper_runs(catalogue, config_of_claim, paper, wildcards["scale"])
+        return fingerprint_claims(catalogue, [paper], wildcards["scale"], runs_of_claim)
     if rule == "claims":
         scale = wildcards["scale"]
         runs: list[Run] = []

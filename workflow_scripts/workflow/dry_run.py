@@ -57,6 +57,9 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", help="instead of config.yaml's")
     parser.add_argument("--papers", nargs="+", metavar="KEY", help="instead of config.yaml's")
     parser.add_argument(
+        "--claim", nargs="+", metavar="PAPER/CLAIM", help="only what these claims need"
+    )
+    parser.add_argument(
         "--config", nargs="+", default=[], metavar="KEY=VALUE", help="any key of config.yaml"
     )
 
@@ -71,6 +74,8 @@ def list_overrides(args: argparse.Namespace) -> list[str]:
         words.append(f"scale={args.scale}")
     if args.papers:
         words.append(f"papers=[{','.join(args.papers)}]")
+    if args.claim:
+        words.append(f"claims=[{','.join(args.claim)}]")
     return words
 
 

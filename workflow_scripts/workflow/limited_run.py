@@ -42,7 +42,7 @@ from workflow_scripts.workflow.time_limit import (
 
 # Words that ./reproduce adds to the user's.
 LOGGER = "--logger=terminal"
-PLACEHOLDERS = ("scale=[]", "papers=[]")
+PLACEHOLDERS = ("scale=[]", "papers=[]", "claims=[]")
 # For saving, exporting and ending: a share of the time limit between these seconds, and the time to
 # write the states of the trainings, each of about four checkpoints.
 END_SHARE = 1 / 20
@@ -210,8 +210,10 @@ class LimitedRun:
         if not is_complete:
             print_line(self.describe_rest(unfinished))
         elif self.runs:
-            report = "./reproduce makes the report"
-            print_line(f"Everything is finished ({self.describe_folder()}); {report}")
+            end = f"Everything is finished ({self.describe_folder()})"
+            if not self.call.config.claims:
+                end += "; ./reproduce makes the report"
+            print_line(end)
         if is_complete and not self.failed_exports:
             return 0
         return 1

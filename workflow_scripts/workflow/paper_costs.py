@@ -7,8 +7,9 @@ from pathlib import Path
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import ResultsFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.claim_needs import split_claim_names
 from workflow_scripts.config.displays import select_intervened_runs
-from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.requested import find_paper_needs, list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
     find_parent_run,
@@ -75,7 +76,10 @@ def find_needs(
     """Find out what the requested runs of a paper need that is not there yet."""
     downloads = ResultsFolder(results).downloads
     files = []
-    for name in list_sources(catalogue, config.scale, paper, runs):
+    claim_needs = None
+    if config.claims:
+        claim_needs = find_paper_needs(catalogue, config, paper)
+    for name in list_sources(catalogue, config.scale, paper, runs, claim_needs):
         if not downloads.source(name).path.exists():
             files.append(load_sources()[name])
     models = {}
@@ -138,18 +142,28 @@ def count_jobs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> Count
     analyses: set[str] = set()
     for display in displays:
         analyses |= set(display.list_analyses())
+    reports = Counter[str](display.kind for display in displays)
+    evaluated = needs.runs
+    if config.claims:
+        claim_needs = find_paper_needs(catalogue, config, needs.paper)
+        scored_variants = claim_needs.scored_variants
+        evaluated = [run for run in needs.runs if run.variant_key in scored_variants]
+        intervened_variants = claim_needs.intervened_variants
+        intervened = [run for run in needs.runs if run.variant_key in intervened_variants]
+        analyses = set(claim_needs.analyses)
+        reports = Counter({"claim": len(split_claim_names(config.claims)[needs.paper])})
     jobs = {
         "fetch": len(needs.files) + len(needs.wheels),
         "prepare": len(needs.tasks),
         "fetch_model": len(needs.models),
         "train": len(trained),
-        "evaluate": len(needs.runs),
+        "evaluate": len(evaluated),
         "search": len(needs.searches),
         "candidates": len({run.task for run in intervened}),
         "intervene": len(intervened),
         "analyse": len(analyses),
     }
-    return Counter({**jobs, **Counter(display.kind for display in displays)})
+    return Counter({**jobs, **reports})
 
 
 def print_downloads(needs: PaperNeeds) -> None:

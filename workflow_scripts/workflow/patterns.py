@@ -26,9 +26,11 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
     models = [name for name, repository in repositories.items() if repository.kind == "model"]
     displays: set[str] = set()
     analyses: set[str] = set()
+    claims: set[str] = set()
     for paper in catalogue.papers.values():
         displays |= paper.displays.keys()
         analyses |= paper.analyses.keys()
+        claims |= paper.claims_by_name.keys()
     weights = match_any([START, *catalogue.tasks])
     return {
         "scale": match_any(catalogue.scales),
@@ -40,6 +42,7 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
         "paper": match_any(catalogue.papers),
         "display": match_any(displays),
         "analysis": match_any(analyses),
+        "claim": match_any(claims),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }

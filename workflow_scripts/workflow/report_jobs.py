@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
@@ -18,7 +18,7 @@ from workflow_scripts.config.displays import (
     read_caption,
     select_display_runs,
 )
-from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.config.requested import find_paper_needs, list_paper_runs, select_claim
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import load_unfinished
@@ -94,32 +94,16 @@ class ReportJobs:
             "table": self._list_table_files,
             "figure": self._list_figure_files,
             "claims": self._list_claims_files,
+            "claim": self._list_claim_files,
         }
         return listings[rule]
 
-    def _list_score_files(self, paper: str, displays: Iterable[Display], scale: str) -> list[Path]:
-        """Return the scores that displays show; of an analysis only its manifest."""
-        displays = list(displays)
-        requested = self._list_requested(paper, scale)
-        # Without repeats, in the order of the displays.
-        runs: dict[Run, None] = {}
-        analyses: dict[str, None] = {}
-        for display in displays:
-            runs |= dict.fromkeys(select_display_runs(display, requested))
-            analyses |= dict.fromkeys(display.list_analyses())
-        variants = find_intervened_variants(displays)
-        results = RESULTS.scale(scale)
-        files: list[Path] = []
-        for run in runs:
-            files += list_score_files(results, run, variants)
-        files += [results.analysis(paper, name).manifest for name in analyses]
-        return files
-
     def _list_display_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores that a table or a figure shows."""
-        return self._list_score_files(
-            wildcards.paper, [self._get_display(wildcards)], wildcards.scale
-        )
+        paper = wildcards.paper
+        requested = self._list_requested(paper, wildcards.scale)
+        results = RESULTS.scale(wildcards.scale)
+        return list_shown_files(results, paper, [self._get_display(wildcards)], requested)
 
     def _list_figure_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores, and the learning curves if the figure draws them."""
@@ -169,5 +153,35 @@ class ReportJobs:
         for name in self.jobs.config.papers:
             requested = self._list_requested(name, scale)
             displays = self.catalogue.papers[name].select_claimed_displays(requested)
-            files += self._list_score_files(name, displays.values(), scale)
+            results = RESULTS.scale(scale)
+            files += list_shown_files(results, name, displays.values(), requested)
         return list(dict.fromkeys(files))
+
+    def _list_claim_files(self, wildcards: Wildcards) -> list[Path]:
+        """Return the scores that one claim compares, judged alone."""
+        config = select_claim(self.jobs.config, wildcards.paper, wildcards.claim)
+        requested = list_paper_runs(self.catalogue, config, wildcards.paper, wildcards.scale)
+        needs = find_paper_needs(self.catalogue, config, wildcards.paper)
+        displays = needs.select_shown_displays(requested).values()
+        results = RESULTS.scale(wildcards.scale)
+        return list_shown_files(results, wildcards.paper, displays, requested)
+
+
+def list_shown_files(
+    results: ScaleFolder, paper: str, displays: Iterable[Display], requested: Iterable[Run]
+) -> list[Path]:
+    """Return the scores that displays of a paper show; of an analysis only its manifest."""
+    displays = list(displays)
+    requested = list(requested)
+    # Without repeats, in the order of the displays.
+    runs: dict[Run, None] = {}
+    analyses: dict[str, None] = {}
+    for display in displays:
+        runs |= dict.fromkeys(select_display_runs(display, requested))
+        analyses |= dict.fromkeys(display.list_analyses())
+    variants = find_intervened_variants(displays)
+    files: list[Path] = []
+    for run in runs:
+        files += list_score_files(results, run, variants)
+    files += [results.analysis(paper, name).manifest for name in analyses]
+    return files

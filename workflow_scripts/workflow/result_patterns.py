@@ -20,6 +20,7 @@ INTERVENTIONS = TRAINING.interventions
 ANALYSIS = SCALE.analysis("{paper}", "{analysis}")
 TABLE = SCALE.table("{paper}", "{display}")
 FIGURE = SCALE.figure("{paper}", "{display}")
+CLAIM = SCALE.claim("{paper}", "{claim}")
 
 # Rule -> the record of how its result was made, or the manifest of a download. The rules are in the
 # order in which data flow.
@@ -36,6 +37,7 @@ RECORDS: dict[str, Path] = {
     "table": TABLE.record,
     "figure": FIGURE.record,
     "claims": SCALE.claims.record,
+    "claim": CLAIM.record,
 }
 
 

@@ -9,20 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import DOWNLOADS
+from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS
 from workflow_scripts.common.run_names import Run, format_seed
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.claim_needs import ClaimNeeds
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     list_analysis_sources,
+    list_score_files,
     select_display_runs,
     select_intervened_runs,
 )
-from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
+from workflow_scripts.config.requested import (
+    find_paper_needs,
+    list_paper_runs,
+    list_requested_runs,
+)
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
 from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import HubModel
+from workflow_scripts.workflow.job_specs import list_read_files
 
 
 @dataclass(frozen=True)
@@ -76,10 +83,12 @@ class Targets:
         """Return the outputs of these rules for every run.
 
         Its weights are left out, because they may be deleted after scoring. None with
-        finished_only.
+        finished_only. With `claims` only the scores that these read.
         """
         if self.config.finished_only:
             return []
+        if self.config.claims:
+            return self._list_claimed_scores()
         intervened: dict[Run, None] = {}
         for paper in self.config.papers:
             self._require_seeds(paper)
@@ -93,6 +102,30 @@ class Targets:
             *self._format_outputs(intervene, map(list_wildcards, intervened)),
         ]
         return [file for file in files if not file.endswith(".safetensors")]
+
+    def _list_claimed_scores(self) -> list[str]:
+        """Return the files of runs that the claims of the configuration and their analyses read."""
+        scale = self.config.scale
+        files: dict[Path, None] = {}
+        for paper in self.config.papers:
+            requested = self._list_requested(paper)
+            needs = find_paper_needs(self.catalogue, self.config, paper)
+            for display in needs.displays.values():
+                for run in select_display_runs(display, requested):
+                    scores = list_score_files(RESULTS.scale(scale), run, needs.shown_interventions)
+                    files |= dict.fromkeys(scores)
+            for analysis in needs.analyses.values():
+                for run in select_display_runs(analysis, requested):
+                    files |= dict.fromkeys(list_read_files(analysis, run, scale))
+        return [str(file) for file in files]
+
+    def list_claims(self, outputs: Iterable[str]) -> list[str]:
+        """Return the outputs of the rule that judges one claim, for those of the configuration."""
+        names = []
+        for name in self.config.claims or ():
+            paper, claim = name.split("/")
+            names.append({"paper": paper, "claim": claim})
+        return self._format_outputs(outputs, names)
 
     def _require_seeds(self, paper: str) -> None:
         """Raise UserError if an experiment of a paper has no seeds at the scale."""
@@ -113,7 +146,10 @@ class Targets:
         models: set[str] = set()
         for paper in self.config.papers:
             runs = self._list_requested(paper)
-            files |= list_sources(self.catalogue, scale, paper, runs)
+            needs = None
+            if self.config.claims:
+                needs = find_paper_needs(self.catalogue, self.config, paper)
+            files |= list_sources(self.catalogue, scale, paper, runs, needs)
             models |= list_hub_models(self.catalogue, scale, self.config.precision, runs)
         downloads = [DOWNLOADS.source(file).path for file in files]
         manifests = [DOWNLOADS.model(model).manifest for model in models]
@@ -153,19 +189,26 @@ def list_wildcards(run: Run) -> dict[str, str]:
     }
 
 
-def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
+def list_sources(
+    catalogue: Catalogue,
+    scale: str,
+    paper: str,
+    runs: Iterable[Run],
+    needs: ClaimNeeds | None = None,
+) -> set[str]:
     """Return the files of sources.yaml for `runs` of a paper.
 
-    These are the sources of their data, of the paper's analyses and of its replacement words.
+    These are the sources of their data, of the paper's analyses and of its replacement words; with
+    `needs`, of the analyses and the interventions that single claims need.
     """
     runs = list(runs)
+    source: Paper | ClaimNeeds = needs or catalogue.papers[paper]
     files: set[str] = set()
     for task in {run.task for run in runs}:
         files.update(resolve_data(catalogue, task, scale).sources)
-    intervened = select_intervened_runs(catalogue, paper, runs)
-    for task in {run.task for run in intervened}:
+    for task in {run.task for run in runs if run.variant_key in source.intervened_variants}:
         files.update(resolve_candidates(catalogue, task, scale).sources)
-    for analysis in catalogue.papers[paper].analyses.values():
+    for analysis in source.analyses.values():
         analysed = select_display_runs(analysis, runs)
         files.update(list_analysis_sources(catalogue, analysis, analysed, scale))
     return files

@@ -10,7 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect, read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    format_effect,
+    format_published_effect,
+    read_claim_rows,
+)
 from workflow_scripts.reporting.claims.verdicts import (
     NO_VERDICT,
     NOT_REPRODUCED,
@@ -58,6 +63,33 @@ def print_claim_table(console: Console, title: str, rows: list[ClaimRow], scale:
     table = build_claim_table(rows, scale, wide=console.width >= LOG_WIDTH)
     console.print(table, soft_wrap=False)
     console.print()
+
+
+def print_claims_alone(path: Path, scale: str) -> None:
+    """Print each claim of a claims.csv in some lines: its effect, and its verdict with the reason.
+
+    They were judged without the other claims of their paper.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    for row in read_claim_rows(path):
+        console.print(f"[bold]{row.paper}/{escape(row.claim)}[/] at {scale}: {row.role} claim")
+        console.print(f"  {escape(row.statement)}")
+        console.print(f"  effect    {escape(_describe_effect(row))}")
+        if row.caveat:
+            console.print(f"  caveat    {escape(row.caveat)}")
+        console.print(f"  verdict   {_format_verdict(row)}")
+
+
+def _describe_effect(row: ClaimRow) -> str:
+    """Format the effect with what is claimed, what is published, and the number of seeds."""
+    parts = [format_effect(row) or "none", f"claimed {_format_margin(row)}"]
+    published = format_published_effect(row)
+    if published:
+        parts.append(f"published {published}")
+    seeds = _format_seeds(row)
+    if seeds:
+        parts.append(f"seeds {seeds}")
+    return "; ".join(parts)
 
 
 def print_verdict_counts(console: Console, title: str, rows: list[ClaimRow], scale: str) -> None:
@@ -114,11 +146,26 @@ def _format_claim(row: ClaimRow) -> tuple[str, str, str, str, str]:
     name = f"  {escape(row.claim)}"
     if row.is_control:
         name += " (ours)"
-    claimed = f"> {row.margin:g}".replace("-", "−")
+    return name, format_effect(row), _format_margin(row), _format_seeds(row), _format_verdict(row)
+
+
+def _format_margin(row: ClaimRow) -> str:
+    """Format what the effect must exceed: `> 4`."""
+    return f"> {row.margin:g}".replace("-", "−")
+
+
+def _format_seeds(row: ClaimRow) -> str:
+    """Format the number of seeds: `3 of 9` of a primary claim; empty if there is none."""
     seeds = "" if row.n_seeds is None else str(row.n_seeds)
     if row.n_planned:
         seeds += f" of {row.n_planned}"
+    return seeds
+
+
+def _format_verdict(row: ClaimRow) -> str:
+    """Format the verdict in its colour, with its reason unless that is the number of seeds."""
     verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
-    if row.reason not in ("", f"{seeds} seeds"):
-        verdict += f": {escape(row.reason)}"
-    return name, format_effect(row), claimed, seeds, verdict
+    if row.reason not in ("", f"{_format_seeds(row)} seeds"):
+        reason = row.reason.removeprefix(f"{row.verdict}: ")
+        verdict += f": {escape(reason)}"
+    return verdict

@@ -1,6 +1,6 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from workflow_scripts.common.files import read_mapping, write_text_file
@@ -8,7 +8,8 @@ from workflow_scripts.common.result_folders import ClaimFiles, RunFolder, ScaleF
 from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_schema import TableDisplay, list_cells
+from workflow_scripts.config.claim_needs import find_claim_needs
+from workflow_scripts.config.display_schema import Display, TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.specs import read_precision
 from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
@@ -21,7 +22,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat
 from workflow_scripts.reporting.claims.verdicts import judge_claims
-from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
 
@@ -40,22 +41,73 @@ def judge_paper(
     """
     paper = find_paper(catalogue, key)
     requested = list(requested)
-    displays = list(paper.select_claimed_displays(requested).values())
-    runs: dict[Run, None] = {}
-    for display in displays:
-        runs |= dict.fromkeys(select_display_runs(display, requested))
-    evidence = read_evidence(catalogue, key, scale, runs, displays, results, unfinished)
-    cells: dict[str, Cell] = {}
-    for name, display in paper.select_claimed_displays().items():
-        if isinstance(display, TableDisplay):
-            cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    shown = paper.select_claimed_displays(requested)
+    evidence = _read_scores(catalogue, key, scale, shown, requested, results, unfinished)
+    cells = _make_all_cells(paper.select_claimed_displays(), evidence)
     planned = paper.list_primary_claims(scale)
     departures = find_departures(paper, planned, results)
     verdicts = catalogue.scales[scale].verdicts
     file = f"papers/{key}/claims.yaml"
     judged = judge_claims(paper.claims, cells, verdicts, scale, file, planned, departures)
-    plans = [plan for plan in paper.plans.values() if plan.scale == scale]
+    plans = list(paper.list_plans(scale).values())
     return [add_seed_caveat(outcome, plans) for outcome in judged]
+
+
+def judge_alone(
+    catalogue: Catalogue,
+    key: str,
+    claim: str,
+    scale: str,
+    requested: Iterable[Run],
+    results: Path,
+    unfinished: Unfinished = NOTHING,
+) -> Outcome:
+    """Judge one claim of a paper, without the others.
+
+    A primary claim gets the verdict that it has among all. An exploratory one has no q value, and
+    no verdict where that would decide. The other arguments are those of `judge_paper`.
+    """
+    needs = find_claim_needs(catalogue, key, (claim,), scale)
+    paper = needs.paper
+    requested = list(requested)
+    shown = needs.select_shown_displays(requested)
+    evidence = _read_scores(catalogue, key, scale, shown, requested, results, unfinished)
+    cells = _make_all_cells(needs.displays, evidence)
+    departures = find_departures(paper, needs.planned, results)
+    verdicts = catalogue.scales[scale].verdicts
+    file = f"papers/{key}/claims.yaml"
+    judged = judge_claims(
+        needs.claims, cells, verdicts, scale, file, needs.planned, departures, are_all=False
+    )
+    outcome_of = {outcome.claim.claim: outcome for outcome in judged}
+    return add_seed_caveat(outcome_of[claim], list(paper.list_plans(scale).values()))
+
+
+def _read_scores(
+    catalogue: Catalogue,
+    key: str,
+    scale: str,
+    displays: Mapping[str, Display],
+    requested: Iterable[Run],
+    results: Path,
+    unfinished: Unfinished,
+) -> Evidence:
+    """Read the scores of requested runs and of analyses that displays of a paper show."""
+    requested = list(requested)
+    runs: dict[Run, None] = {}
+    for display in displays.values():
+        runs |= dict.fromkeys(select_display_runs(display, requested))
+    shown = list(displays.values())
+    return read_evidence(catalogue, key, scale, runs, shown, results, unfinished)
+
+
+def _make_all_cells(displays: Mapping[str, Display], evidence: Evidence) -> dict[str, Cell]:
+    """Return the cells of all tables among the displays, by their keys."""
+    cells: dict[str, Cell] = {}
+    for name, display in displays.items():
+        if isinstance(display, TableDisplay):
+            cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    return cells
 
 
 def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path) -> dict[str, str]:

@@ -45,13 +45,15 @@ def judge_claims(
     file: str,
     planned: Iterable[PlannedClaim] = (),
     departures: Mapping[str, str] = MappingProxyType({}),
+    are_all: bool = True,
 ) -> list[Outcome]:
-    """Judge every claim of a paper on its `cells`.
+    """Judge claims of a paper on its `cells`: all of them, or without `are_all` some.
 
     At a scale without `verdicts`, effects are shown but not judged. The primary claims, `planned`,
     are judged on the seeds of their plan by its limits. All others are exploratory, with q values
-    among themselves. departures: primary claim -> how its runs depart from the plan, so that it has
-    no verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
+    among themselves; some of them have none, and no verdict that depends on one. departures:
+    primary claim -> how its runs depart from the plan, so that it has no verdict. Raises UserError
+    with `file` for a claim about an unknown cell or claim.
     """
     primary = {planned_claim.name: planned_claim for planned_claim in planned}
     outcomes = []
@@ -64,8 +66,10 @@ def judge_claims(
     if not verdicts:
         return [_drop_verdict(outcome, scale) for outcome in outcomes]
     claims_by_name = {claim.claim: claim for claim in claims}
+    if are_all:
+        outcomes = _add_q_values(outcomes)
     judged = []
-    for outcome in _add_q_values(outcomes):
+    for outcome in outcomes:
         if _is_undecided(outcome):
             planned_claim = primary.get(outcome.claim.claim)
             outcome = _judge(outcome, planned_claim, claims_by_name, cells, file)
@@ -324,6 +328,10 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     low, high = outcome.interval
     margin = outcome.claim.margin
     smallest = _find_smallest(outcome)
+    if low <= margin and high >= smallest:
+        return INCONCLUSIVE, _estimate_needed_seeds(outcome, smallest)
+    if outcome.role == EXPLORATORY and outcome.q_value is None:
+        return NO_VERDICT, _name_joint_judgement(outcome)
     is_discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
     if low > margin and is_discovered:
         return REPRODUCED, "smaller than of interest" if high < smallest else ""
@@ -332,9 +340,13 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
         return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest, high, null)
     if low > margin:
         return INCONCLUSIVE, _describe_chance("above the margin", outcome.q_value)
-    if high < smallest:
-        return INCONCLUSIVE, _describe_chance("below what would be of interest", outcome.q_value)
-    return INCONCLUSIVE, _estimate_needed_seeds(outcome, smallest)
+    return INCONCLUSIVE, _describe_chance("below what would be of interest", outcome.q_value)
+
+
+def _name_joint_judgement(outcome: Outcome) -> str:
+    """Say how an exploratory claim gets the q value that it lacks."""
+    paper = outcome.sides[0].cells[0].paper
+    return f"judged with all exploratory claims of the paper: ./reproduce --papers {paper}"
 
 
 def _describe_chance(place: str, q_value: float) -> str:

@@ -1,0 +1,103 @@
+"""A claim that is judged alone, against the verdicts on all claims, from the committed scores."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.analyses.small_runs import ROOT
+from tests.reporting.reference import PAPERS, list_counted_runs, write_committed_results
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.claim_needs import find_claim_needs
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.judging import (
+    format_claims,
+    judge_alone,
+    judge_paper,
+    make_claim_row,
+)
+
+# Exploratory claims of each form: a mean over models, a gain with `given`, an analysis, one that
+# is extra, a number of ours on the right, a trend.
+EXPLORATORY = [
+    ("carma", "consistency-sst-six"),
+    ("carma", "capacity-ceiling-llama-3b-to-1b"),
+    ("carma", "accuracy-idm-gemma-2b"),
+    ("cat", "mix-over-constant-paws"),
+    ("cat", "mix-over-word-overlap-bird"),
+    ("lrf", "no-gain-layer-before-cogs"),
+    ("lrf", "fusion-not-collapsed-cogs"),
+    ("lrf", "lrf-over-matched-cogs"),
+    ("sq_transformer", "divergence-falls-with-accuracy"),
+]
+
+
+class Committed(NamedTuple):
+    catalogue: Catalogue
+    folder: Path
+    seeds: dict[VariantKey, set[int]]
+
+    def list_runs(self, paper: str, primary: bool) -> list[Run]:
+        planned, counted = list_counted_runs(self.catalogue, paper, self.seeds)
+        return planned if primary else counted
+
+    def judge_all(self, paper: str, primary: bool) -> dict[str, Outcome]:
+        runs = self.list_runs(paper, primary)
+        outcomes = judge_paper(self.catalogue, paper, "small", runs, self.folder)
+        return {outcome.claim.claim: outcome for outcome in outcomes}
+
+    def judge_one(self, paper: str, claim: str, primary: bool) -> Outcome:
+        """With nothing but the runs that the claim needs."""
+        needs = find_claim_needs(self.catalogue, paper, (claim,), "small")
+        runs = [run for run in self.list_runs(paper, primary) if run.variant_key in needs.variants]
+        return judge_alone(self.catalogue, paper, claim, "small", runs, self.folder)
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Committed]:
+    folder = tmp_path_factory.mktemp("committed")
+    catalogue = load_catalogue(ROOT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        yield Committed(catalogue, folder, write_committed_results(folder, catalogue))
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_primary_claim_has_the_same_row_and_sides_as_among_all(committed: Committed, paper: str):
+    together = committed.judge_all(paper, primary=True)
+    primary = [name for name, outcome in together.items() if outcome.role == "primary"]
+    assert len(primary) >= 3
+    for name in primary:
+        alone = committed.judge_one(paper, name, primary=True)
+        assert format_claims({paper: [alone]}) == format_claims({paper: [together[name]]})
+
+
+@pytest.mark.parametrize(("paper", "claim"), EXPLORATORY)
+def test_an_exploratory_claim_has_all_but_what_the_other_claims_decide(
+    committed: Committed, paper: str, claim: str
+):
+    together = committed.judge_all(paper, primary=False)[claim]
+    alone = committed.judge_one(paper, claim, primary=False)
+    assert alone.q_value is None
+    expected = make_claim_row(paper, replace(together, q_value=None))
+    low, high = together.interval or (None, None)
+    if together.q_value is not None:
+        smallest = together.claim.margin if together.smallest is None else together.smallest
+        if low > together.claim.margin or high < smallest:
+            said = f"judged with all exploratory claims of the paper: ./reproduce --papers {paper}"
+            expected = replace(expected, verdict="no verdict", reason=said)
+    assert make_claim_row(paper, alone) == expected
+
+
+def test_some_of_these_claims_are_decided_together_and_not_alone(committed: Committed):
+    verdicts = set()
+    for paper, claim in EXPLORATORY:
+        together = committed.judge_all(paper, primary=False)[claim].verdict
+        verdicts.add((together, committed.judge_one(paper, claim, primary=False).verdict))
+    assert ("reproduced", "no verdict") in verdicts
+    assert ("inconclusive", "inconclusive") in verdicts
+    assert not {("reproduced", "reproduced"), ("not reproduced", "not reproduced")} & verdicts
