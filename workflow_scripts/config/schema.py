@@ -207,6 +207,26 @@ class DataRule(Condition, DataLayer):
     """Settings of a run and of its data for some tasks, kinds of tasks or scales."""
 
 
+class DataSizes(StrictModel):
+    """Sizes of the papers' own data, by which `plan` estimates what an update costs."""
+
+    examples: int | None = Field(
+        None, gt=0, description="Of the training set; for trainings whose length is in epochs."
+    )
+    tokens: list[Annotated[int, Field(gt=0)]] = Field(
+        [],
+        max_length=2,
+        description="Of an example in a typical batch, padding included; of a pair source and "
+        "target. None: `problem.longest`.",
+    )
+    vocabulary: list[Annotated[int, Field(gt=0)]] = Field(
+        [],
+        max_length=2,
+        description="Of a model that reads words: source and target. None: that of the model on "
+        "the hub, else of BERT's word pieces.",
+    )
+
+
 class TaskEntry(DataLayer):
     """A data set with its splits and its measures, or what several have in common."""
 
@@ -229,6 +249,7 @@ class TaskEntry(DataLayer):
         description="GB of a large data set with all that is written on the way, estimated, for "
         "`plan`.",
     )
+    sizes: DataSizes | None = None
     when: list[DataRule] = Field(
         [], description="Rules, applied from top to bottom after the entry's own settings."
     )
