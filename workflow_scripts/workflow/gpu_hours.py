@@ -278,7 +278,7 @@ def find_batch_sizes(catalogue: Catalogue, spec: RunSpec) -> BatchSizes:
     sizes = catalogue.tasks[spec.task].sizes
     tokens = tuple(sizes.tokens) if sizes else ()
     if not tokens:
-        tokens = (spec.problem.longest,)
+        tokens = (spec.problem.model_dump()["longest"],)
     sentences = spec.training.batch_tokens // max(tokens)
     if isinstance(spec.training, TextTraining) and spec.training.batch_sentences:
         sentences = min(sentences, spec.training.batch_sentences)

@@ -138,7 +138,7 @@ def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
         return
     hours = estimates.estimate_runs(needs.runs).format()
     print(f"  GPU-hours  {hours}, with scoring and searches")
-    weights = [4 * estimates.count(run).parameters for run in needs.trained]
+    weights: list[int | None] = [4 * estimates.count(run).parameters for run in needs.trained]
     states = estimate_state_bytes(estimates, needs.trained, jobs_at_once)
     disk = f"{format_size(weights)} of checkpoints, {format_large_data(catalogue, needs)}"
     print(f"  disk       {disk}{format_gigabytes(states)} of states while {jobs_at_once} train")
