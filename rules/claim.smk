@@ -25,7 +25,9 @@ rule claim:
         ENVIRONMENT
     params:
         fingerprint=REPORT.fingerprint("claim"),
-        config=[f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "precision")],
+        config=[
+            f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "only", "precision")
+        ],
     shell:
         "python -m workflow_scripts claims --claim {wildcards.paper:q}/{wildcards.claim:q}"
         " --scale {wildcards.scale:q} --config {params.config:q} --results results/{wildcards.scale:q}"

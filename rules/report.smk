@@ -96,7 +96,9 @@ rule claims:
     params:
         fingerprint=REPORT.fingerprint("claims"),
         papers=CONFIG.papers,
-        config=[f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "precision")],
+        config=[
+            f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "only", "precision")
+        ],
     shell:
         "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
         " --config {params.config:q} --results results/{wildcards.scale:q} --out {output.ledger:q}"
@@ -117,7 +119,7 @@ rule record_config:
     conda:
         ENVIRONMENT
     params:
-        config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
+        config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device", "claims"})),
         # When everything is finished, nothing says any more what was not.
         outdated=[] if CONFIG.finished_only else str(RESULTS.unfinished),
     shell:

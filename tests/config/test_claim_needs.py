@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import ROOT
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.claim_needs import ClaimNeeds
 from workflow_scripts.config.loading import load_catalogue, load_config
@@ -188,9 +188,12 @@ def test_a_claim_that_is_not_there_is_one_line(names: list[str], message: str):
 
 
 def test_a_claim_of_a_table_without_runs_is_measured_at_no_scale(copy: Path):
-    file = copy / "papers/lrf/experiments.yaml"
-    lines = [line for line in file.read_text().splitlines() if "mcd" not in line]
-    file.write_text("\n".join(lines))
+
+    def drop_cfq(content: dict) -> None:
+        for part in ("demo", "experiments"):
+            content[part] = [entry for entry in content[part] if "mcd" not in str(entry["task"])]
+
+    edit(copy / "papers/lrf/experiments.yaml", drop_cfq)
     config = load_config({"scale": "demo", "claims": ["lrf/lrf-over-matched-mcd1"]}, copy)
     with pytest.raises(UserError, match="is measured at no scale"):
         list_requested_runs(load_catalogue(copy), config)

@@ -321,15 +321,19 @@ def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[
 def make_extra(content: dict, methods: set[str]) -> None:
     """Move what these methods train on SCAN ADDJUMP to an experiment of extra runs."""
     for experiment in list(content["experiments"]):
-        if "scan-jump-x2" in experiment["task"]:
-            moved = {
-                name: experiment["methods"].pop(name)
-                for name in methods & experiment["methods"].keys()
-            }
-            if moved:
-                content["experiments"].append(experiment | {"methods": moved, "extra": True})
+        for key in ("methods", "ours"):
+            if "scan-jump-x2" in experiment["task"] and key in experiment:
+                asked = experiment[key]
+                moved = {name: asked.pop(name) for name in methods & asked.keys()}
+                rest = {
+                    name: experiment[name] for name in experiment if name not in ("methods", "ours")
+                }
+                if moved:
+                    content["experiments"].append(rest | {"methods": moved, "extra": True})
     content["experiments"] = [
-        experiment for experiment in content["experiments"] if experiment["methods"]
+        experiment
+        for experiment in content["experiments"]
+        if experiment.get("methods") or experiment.get("ours")
     ]
 
 

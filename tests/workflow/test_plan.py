@@ -32,7 +32,8 @@ def requested(project: Project, scale: str, extra: bool) -> set[str]:
             continue
         written = (content["seeds"] | experiment.get("seeds", {}))[scale]
         for task in names(experiment["task"]):
-            for method, variants in experiment["methods"].items():
+            asked = [*experiment.get("methods", {}).items(), *experiment.get("ours", {}).items()]
+            for method, variants in asked:
                 for variant in variants:
                     seeds = planned_seeds(task, variant) if written == "planned" else written
                     runs |= {f"{task}/{method}/{variant}/seed-{seed}" for seed in seeds}

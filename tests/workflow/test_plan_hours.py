@@ -54,6 +54,12 @@ def test_no_paper_at_full_has_unknown_hours(capsys: pytest.CaptureFixture[str]):
     assert not any("without" in line or "unknown" in line for line in hours)
 
 
+def test_a_paper_that_trains_nothing_has_no_hours(capsys: pytest.CaptureFixture[str]):
+    lines = read_lines(capsys, "--papers", "recompose", "--config", "only=paper")
+    assert "  runs       0" in lines
+    assert not any(line.startswith("  GPU-hours") for line in lines)
+
+
 def test_each_table_and_each_claim_has_its_hours(capsys: pytest.CaptureFixture[str]):
     tables = read_lines(capsys, "--by", "table", "--papers", "lrf")
     assert any(re.match(r"lrf/table-cogs +table +\d+ +\d+ +[0-9.,-]+$", line) for line in tables)

@@ -68,7 +68,8 @@ def requested(project: Project, paper: str) -> set[str]:
         for task in (
             [experiment["task"]] if isinstance(experiment["task"], str) else experiment["task"]
         )
-        for method, variants in experiment["methods"].items()
+        for key in ("methods", "ours")
+        for method, variants in experiment.get(key, {}).items()
         for variant in variants
         for seed in experiment.get("seeds", content["seeds"])["demo"]
     }

@@ -13,6 +13,7 @@ from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import make_crate
+from workflow_scripts.reporting.pages.verify import require_complete
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the crate. Raises UserError when the scale has no complete results."""
+    """Write the crate. Raises UserError unless the scale has complete results."""
     catalogue = load_catalogue()
     results = RESULTS.scale(args.scale)
     find_scale(catalogue, args.scale)
@@ -38,6 +39,7 @@ def main(args: argparse.Namespace) -> None:
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
     config = load_config(read_json(results.config))
+    require_complete(config, results.config)
     crate, summary = make_crate(catalogue, config, results)
     with write_atomically(args.out) as temporary:
         crate.write_zip(temporary)

@@ -317,12 +317,13 @@ class NameChecker:
         for task in list_names(experiment.task):
             yield from self.check_task(task, *keys)
         yield from self.check_weights(experiment.weights, *keys)
-        for method, variants in experiment.methods.items():
-            place = (*keys, "methods", method)
-            yield from self.check_name(method, methods, *place)
-            if method in methods:
-                for variant in variants:
-                    yield from self.check_name(variant, methods[method].variants, *place)
+        for key in ("methods", "ours"):
+            for method, variants in getattr(experiment, key).items():
+                place = (*keys, key, method)
+                yield from self.check_name(method, methods, *place)
+                if method in methods:
+                    for variant in variants:
+                        yield from self.check_name(variant, methods[method].variants, *place)
         for scale in (*experiment.seeds, *list_names(experiment.at or [])):
             yield from self.check_name(scale, self.catalogue.scales, *keys)
 

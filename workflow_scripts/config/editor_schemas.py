@@ -133,8 +133,9 @@ def _add_options(definition: Schema, package: str) -> None:
 def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
     """Add the names of methods, variants and scales that are keys of experiments.yaml."""
     experiment = schema["$defs"]["Experiment"]["properties"]
-    experiment["methods"]["propertyNames"] = {"enum": names["method"]}
-    experiment["methods"]["additionalProperties"]["items"] = {"enum": names["variant"]}
+    for key in ("methods", "ours"):
+        experiment[key]["propertyNames"] = {"enum": names["method"]}
+        experiment[key]["additionalProperties"]["items"] = {"enum": names["variant"]}
     schema["properties"]["seeds"]["propertyNames"] = {"enum": names["scale"]}
     experiment["seeds"]["propertyNames"] = {"enum": names["scale"]}
 

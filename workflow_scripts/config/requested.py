@@ -1,6 +1,7 @@
 """Runs that papers request, and those that decide the primary claims of their analysis plans."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Literal
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -22,7 +23,7 @@ PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
 SeedsByVariant = dict[VariantKey, list[int]]
 DecidedClaims = list[tuple[str, PlannedClaim]]  # paper, claim
 # The keys of config.yaml on which the requested runs depend.
-REQUEST_KEYS = {"scale", "papers", "seeds", "extra", "precision", "claims"}
+REQUEST_KEYS = {"scale", "papers", "seeds", "extra", "only", "precision", "claims"}
 
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
@@ -35,9 +36,13 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
     """
     check_named_claims(catalogue, config)
     extra = config.extra or catalogue.scales[config.scale].extra
-    runs = _list_runs(catalogue, config, extra)
-    runs_with_extra = runs if extra else _list_runs(catalogue, config, extra=True)
+    whole = config.model_copy(update={"only": None})
+    runs = _list_runs(catalogue, whole, extra)
+    runs_with_extra = runs if extra else _list_runs(catalogue, whole, extra=True)
     check_requested(catalogue, config, runs, runs_with_extra)
+    if config.only:
+        runs = _list_runs(catalogue, config, extra)
+        runs_with_extra = _list_runs(catalogue, config, extra=True)
     if config.claims:
         return _select_claimed_runs(catalogue, config, runs, runs_with_extra)
     return runs
@@ -78,7 +83,7 @@ def _list_paper_runs(catalogue: Catalogue, key: str, config: Config, extra: bool
     for experiment in catalogue.papers[key].experiments.list_at(config.scale):
         if experiment.extra and not extra:
             continue
-        for variant in experiment.list_variants():
+        for variant in experiment.list_variants(config.only):
             seeds = config.seeds
             if not seeds:
                 seeds = _find_seeds(catalogue, key, experiment, variant, config.scale)
@@ -126,9 +131,11 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
     """
     check_claim_names(catalogue, config.claims or ())
     for name in config.claims or ():
+        if _is_measured_at(catalogue, name, config.scale, config.only):
+            continue
         scales = [scale for scale in catalogue.scales if _is_measured_at(catalogue, name, scale)]
         if config.scale in scales:
-            continue
+            raise UserError(f"claim {name} needs runs that `only: paper` leaves out; remove it")
         if not scales:
             raise UserError(f"claim {name} is measured at no scale; choose another one")
         advice = f"./reproduce --claim {name} --scale {scales[0]}"
@@ -138,12 +145,14 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
         )
 
 
-def _is_measured_at(catalogue: Catalogue, name: str, scale: str) -> bool:
-    """Whether the claim `<paper>/<claim>` can have an effect at a scale."""
+def _is_measured_at(
+    catalogue: Catalogue, name: str, scale: str, only: Literal["paper"] | None = None
+) -> bool:
+    """Whether the claim `<paper>/<claim>` can have an effect at a scale. only: of config.yaml."""
     key, claim = name.split("/")
     variants: set[VariantKey] = set()
     for experiment in catalogue.papers[key].experiments.list_at(scale):
-        variants.update(experiment.list_variants())
+        variants.update(experiment.list_variants(only))
     return is_measured(find_claim_needs(catalogue, key, (claim,), scale), claim, variants)
 
 

@@ -85,6 +85,11 @@ class Config(StrictModel):
     extra: bool = Field(
         False, description="Also run the sweeps and further ablations (the scale full always does)."
     )
+    only: Literal["paper"] | None = Field(
+        None,
+        description="paper: leave out what the papers do not have: the controls, ablations "
+        "and further baselines of ours (`ours` of experiments.yaml).",
+    )
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
@@ -325,7 +330,12 @@ class Experiment(StrictModel):
     """Runs that a paper needs: each task with each variant of each method."""
 
     task: Names
-    methods: dict[str, list[str]] = Field(min_length=1, description="Variants by method.")
+    methods: dict[str, list[str]] = Field({}, description="Variants by method.")
+    ours: dict[str, list[str]] = Field(
+        {},
+        description="The same of variants that the paper does not have on this task: controls, "
+        "ablations and further baselines of ours. `only: paper` leaves them out.",
+    )
     weights: str | None = Field(
         None,
         description="Nothing is trained: score on `task` the weights that each variant has after "
@@ -341,11 +351,20 @@ class Experiment(StrictModel):
         False, description="A sweep or further ablation, run on demand at the small scale."
     )
 
-    def list_variants(self) -> list[VariantKey]:
-        """List the variants whose runs are needed."""
+    @model_validator(mode="after")
+    def _has_a_variant(self) -> Self:
+        if not self.methods and not self.ours:
+            raise ValueError("an experiment needs `methods`, or `ours`")
+        return self
+
+    def list_variants(self, only: Literal["paper"] | None = None) -> list[VariantKey]:
+        """List the variants whose runs are needed; with `only` without ours."""
+        variants_by_method = list(self.methods.items())
+        if only is None:
+            variants_by_method += self.ours.items()
         variants = []
         for task in list_names(self.task):
-            for method, names in self.methods.items():
+            for method, names in variants_by_method:
                 for name in names:
                     variant = name_weights(name, self.weights)
                     variants.append(VariantKey(task, method, variant))

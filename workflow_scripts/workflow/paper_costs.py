@@ -136,6 +136,8 @@ def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
         if gpu_bytes:
             print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
         return
+    if not needs.trained:
+        return
     hours = estimates.estimate_runs(needs.runs).format()
     print(f"  GPU-hours  {hours}, with scoring and searches")
     weights: list[int | None] = [4 * estimates.count(run).parameters for run in needs.trained]

@@ -48,6 +48,7 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
         catalogue = load_catalogue(folder)
         config = load_config(content, folder)
         results = CrateFolder(folder).results.scale(config.scale)
+        require_complete(config, results.config.relative_to(folder))
         expected = set(EXPECTED)
         for file in list_expected_results(catalogue, config, results):
             expected.add(file.relative_to(folder).as_posix())
@@ -73,6 +74,19 @@ def read_crate_config(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{files[0].relative_to(folder)}: not a configuration")
     return content
+
+
+def require_complete(config: Config, file: Path) -> None:
+    """Raise UserError for a configuration of a part of what its papers request.
+
+    `only: paper` is none: it is complete without what is ours.
+    """
+    rule = "a crate has everything that its configuration requests"
+    if config.finished_only:
+        advice = "complete the results with ./reproduce"
+        raise UserError(f"{file}: finished_only is set, so runs may be missing; {rule}: {advice}")
+    if config.claims:
+        raise UserError(f"{file}: claims is set, so only single claims are there; {rule}")
 
 
 def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
