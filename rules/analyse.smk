@@ -17,7 +17,7 @@ rule analyse:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("analyse", 4000),
-        runtime=60,
+        runtime=JOBS.estimate_minutes("analyse", 60),
     params:
         fingerprint=JOBS.fingerprint("analyse"),
         spec=str(SCALE.specs.analysis("{paper}", "{analysis}")),

@@ -14,6 +14,7 @@ from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import parse_config
 from workflow_scripts.workflow.jobs import JobInputs
+from workflow_scripts.workflow.resources import read_default_resources
 from workflow_scripts.workflow.result_patterns import (
     ANALYSIS,
     CANDIDATES,
@@ -66,7 +67,16 @@ else:
 RESULTS = result_folders.RESULTS.scale(CONFIG.scale)
 # Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
 ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
-JOBS = JobInputs(CONFIG, SPECS, submits_jobs=lambda: not workflow.local_exec)
+JOBS = JobInputs(
+    CONFIG,
+    SPECS,
+    submits_jobs=lambda: not workflow.local_exec,
+    default_resources=read_default_resources(workflow.resource_settings.default_resources),
+)
+# Resources of jobs on runs, by their names. `gpu` is 1 if the job uses a GPU of this machine:
+# `--resources gpu=N` limits how many of them run at once.
+GPU = JOBS.list_gpu_resources()
+GPU_OF_TRAINING = JOBS.list_gpu_resources(saves_state=True)
 
 
 # The image that envs/container.def builds; used with `--sdm apptainer` only.

@@ -77,7 +77,7 @@ use rule prepare as prepare_large with:
     resources:
         nodes=1,
         mem_mb=JOBS.estimate_memory("prepare_large", 32_000),
-        runtime=24 * 60,
+        runtime=JOBS.estimate_minutes("prepare_large", 24 * 60),
 
 
 ruleorder: prepare_large > prepare

@@ -13,16 +13,13 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("evaluate"),
-        runtime=JOBS.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
-        # machine.
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
+        runtime=JOBS.estimate_minutes("evaluate"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:

@@ -16,7 +16,7 @@ rule candidates:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("candidates", 4000),
-        runtime=60,
+        runtime=JOBS.estimate_minutes("candidates", 60),
     params:
         fingerprint=JOBS.fingerprint("candidates"),
         spec=str(SCALE.specs.candidates("{task}")),
@@ -43,16 +43,13 @@ rule intervene:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("intervene"),
-        runtime=JOBS.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
-        # machine.
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
+        runtime=JOBS.estimate_minutes("intervene"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:

@@ -16,15 +16,13 @@ rule search:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU_OF_TRAINING,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("search"),
-        runtime=JOBS.get_run_resource("runtime"),
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
-        slurm_extra=JOBS.get_run_resource("slurm_extra"),
+        runtime=JOBS.estimate_minutes("search"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
@@ -57,17 +55,13 @@ rule train:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: JOBS.get_run_resource("threads")
+    threads: JOBS.get_threads
     resources:
+        **GPU_OF_TRAINING,
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=JOBS.estimate_memory("train"),
-        runtime=JOBS.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
-        # machine.
-        gpu=JOBS.get_run_resource("gpu"),
-        gres=JOBS.get_run_resource("gres"),
-        slurm_extra=JOBS.get_run_resource("slurm_extra"),
+        runtime=JOBS.estimate_minutes("train"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:

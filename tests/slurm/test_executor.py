@@ -159,6 +159,21 @@ def test_a_training_continues_only_if_each_job_gets_further(executor, plugin, tm
     assert can_continue("FAILED"), "SLURM's signal came before the limit"
 
 
+def test_a_job_that_reached_its_time_limit_is_recorded_and_others_are_not(executor, plugin):
+    recorded = []
+    jobs = SimpleNamespace(
+        record_time_limit=lambda rule, wildcards: recorded.append(("time", rule, wildcards)),
+        record_out_of_memory=lambda rule, wildcards: recorded.append(("memory", rule, wildcards)),
+    )
+    executor.workflow = SimpleNamespace(globals={"JOBS": jobs})
+    executor.report_job_error = lambda active, msg, aux_logs: None
+    rule = SimpleNamespace(name="evaluate")
+    active = plugin.SubmittedJobInfo(SimpleNamespace(rule=rule, wildcards={"a": "b"}, log=[]), "7")
+    for end in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED", "CANCELLED by 0"):
+        executor.report_failure(active, end)
+    assert recorded == [(what, "evaluate", {"a": "b"}) for what in ("time", "memory")]
+
+
 @pytest.mark.faults
 def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(
     executor, plugin, cluster: Cluster

@@ -18,7 +18,7 @@ import pytest
 
 from tests.limits import HANGS
 from tests.slurm.cluster import Cluster, environments, wait
-from tests.slurm.conftest import RUNS, scores
+from tests.slurm.conftest import CUT, RUNS, make_here, scores
 from tests.slurm.submitting import (
     begin,
     command,
@@ -194,6 +194,21 @@ def test_a_training_that_gets_no_further_by_its_time_limit_fails(
         f"error: train {RUNS[0]} reached its time limit, 1 run not finished: "
     )
     assert len(jobs_of(cluster, long_project, "train")) == 1
+
+
+def test_an_analysis_that_reaches_its_time_limit_asks_for_twice_the_time(
+    project: Project, cluster: Cluster
+):
+    make_here(project, CUT[0])
+    (project.root / CUT[0]).unlink()
+    minute = 'estimate_minutes("analyse", 1)'
+    project.edit("rules/analyse.smk", 'estimate_minutes("analyse", 60)', minute)
+    command = '"python -m workflow_scripts analyse'
+    held_once = '"mkdir held 2> /dev/null && sleep 600; "'
+    project.edit("rules/analyse.smk", command, f"{held_once}\n        {command}")
+    end(begin(project, cluster, CUT[0]))
+    asked = [(job["JobState"], job["TimeLimit"]) for job in jobs_of(cluster, project, "analyse")]
+    assert asked == [("TIMEOUT", "00:01:00"), ("COMPLETED", "00:02:00")]
 
 
 def is_told_to_end(process: int) -> bool:

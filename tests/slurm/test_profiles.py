@@ -23,12 +23,13 @@ def test_the_profile_leaves_the_users_own_settings_alone():
     assert not {"default-resources", "set-resources", "config"} & read_profile().keys()
 
 
-def test_every_rule_that_asks_for_a_gpu_asks_in_both_forms():
-    """One that lacks a form would ask for GPUs in the form that the cluster refuses."""
+def test_every_rule_on_a_run_asks_for_a_gpu_by_the_request_of_the_configuration():
+    """One that asks otherwise would ask for GPUs in the form that the cluster refuses."""
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
-    asking = [body for body in bodies if "gpu=" in body]
-    assert len(asking) == 4 and all('gres=JOBS.get_run_resource("gres")' in body for body in asking)
+    on_runs = [body for body in bodies if "JOBS.get_threads" in body]
+    assert len(on_runs) == 4 and all("**GPU" in body for body in on_runs)
+    assert not any("gpu=" in body or "gres=" in body for body in bodies)
 
 
 def test_a_dry_run_needs_no_slurm(project: Project):

@@ -91,8 +91,9 @@ def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(
         )
     assert all("TresPerJob" not in job for job in jobs["analyse"])
     assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
+    # A quarter of the scale's hour, since no step time on a GPU is known.
     assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [
-        ("5000M", "01:00:00")
+        ("5000M", "00:15:00")
     ]
     assert sum("--signal=TERM@120" in arguments for arguments in sent(submitted)) == 3 + 2
 
@@ -110,22 +111,26 @@ def test_a_failed_job_is_submitted_again_and_a_killed_one_asks_for_more(
     ]
 
 
-def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_other_form(
+def test_candidates_and_interventions_are_submitted_and_large_models_go_where_they_are_sent(
     project: Project, cluster: Cluster
 ):
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["jobs"]["large_gpu"] = ["gpt2-small"]
     make_here(project, f"{INTERVENED}/run.json")
     shutil.rmtree(project.root / INTERVENED / "interventions", ignore_errors=True)
     shutil.rmtree(project.root / "results/demo/candidates", ignore_errors=True)
-    done = reproduce(
-        project, cluster, f"{INTERVENED}/interventions/scores.csv", "--config", "gpu_option=gres"
-    )
+    target = f"{INTERVENED}/interventions/scores.csv"
+    request = "large_gpu_request=--partition=urgent --gres=gpu:fake:1"
+    done = reproduce(project, cluster, target, "--config", request)
     assert done.returncode == 0, done.stderr
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("candidates", "intervene")}
     assert {rule: len(found) for rule, found in jobs.items()} == {"candidates": 1, "intervene": 1}
     assert len(jobs_of(cluster, project)) == 2 and all(
         job["NumNodes"] == "1" for job in jobs_of(cluster, project)
     )
-    assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:1"]
+    assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:fake:1"]
+    assert [job["Partition"] for job in jobs["intervene"]] == ["urgent"]
+    assert [job["Partition"] for job in jobs["candidates"]] == ["gpu"], "the cluster's default"
 
 
 def test_waiting_jobs_need_no_catalogue(
@@ -185,7 +190,7 @@ def test_errors_show_their_reasons_logs_and_jobs(
         "analyse:slurm_partition=short",
         "--",
     )
-    targets = ("--config", "gpu_option=gres", *wanted, *scores(RUNS[0]), CUT[0])
+    targets = ("--config", "gpu_request=--gres=gpu:1", *wanted, *scores(RUNS[0]), CUT[0])
     done = reproduce(submitted, cluster, *targets, SNAKEMAKE_PROFILE=str(tmp_path))
     shutil.move(tmp_path / "vocabulary.json", data)
     shutil.move(tmp_path / made.name, made)

@@ -30,9 +30,16 @@ def job(run: str, scale: str = "demo") -> Job:
     )
 
 
-def make_jobs(submits_jobs: bool = False, **content) -> JobInputs:
+def make_jobs(submits_jobs: bool = False, defaults: dict | None = None, **content) -> JobInputs:
     config = Config(**content)
-    return JobInputs(config, CatalogueSpecs(load_catalogue(), config), lambda: submits_jobs)
+    specs = CatalogueSpecs(load_catalogue(), config)
+    return JobInputs(config, specs, lambda: submits_jobs, defaults)
+
+
+def list_gpu_resources(run: Job, **settings) -> dict:
+    """What the job on a run asks a cluster for, as to GPUs."""
+    functions = make_jobs(**{"submits_jobs": True} | settings).list_gpu_resources()
+    return {name: function(run) for name, function in functions.items()}
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +126,47 @@ def test_a_fingerprint_that_seeds_share_is_computed_once(rule, calls, monkeypatc
 
 def test_devices_and_gpus_are_those_of_where_the_job_will_run():
     run = job("cogs/transformer/default/seed-1")
+    none = {"gpu": 0, "gres": "", "slurm_extra": ""}
+    a100 = {"gpu_request": "--gres=gpu:a100:1"}
+    assert list_gpu_resources(run) == none | {"gpu": 1}
+    assert list_gpu_resources(run, **a100) == none | {"gres": "gpu:a100:1"}
+    assert list_gpu_resources(run, device="cpu") == none
+    # On this machine one GPU is one GPU, however a cluster is asked for it.
+    assert list_gpu_resources(run, submits_jobs=False, device="cuda", **a100) == none | {"gpu": 1}
 
-    def asked(**config) -> tuple[int, str]:
-        there = make_jobs(submits_jobs=True, **config)
-        return there.get_run_resource("gpu")(run), there.get_run_resource("gres")(run)
 
-    assert (
-        asked() == (1, "")
-        and asked(gpu_option="gres") == (0, "gpu:1")
-        and asked(device="cpu") == (0, "")
+def test_models_that_need_80_gb_have_a_request_of_their_own():
+    large, small = (
+        job(f"idm/{name}/carma/seed-1", "full") for name in ("llama-large", "llama-small")
     )
+    request = {"large_gpu_request": "--partition=big --gres=gpu:h100:1 --reservation=week"}
+    none = {"gpu": 0, "gres": "", "slurm_extra": ""}
+    of_large = {
+        "gres": "gpu:h100:1",
+        "slurm_partition": "big",
+        "slurm_extra": "--reservation=week",
+    }
+    assert list_gpu_resources(large, **request) == none | of_large
+    # The others keep the partition of the user's profile, or the cluster's default.
+    at_home = {"gpu": 1, "slurm_partition": "home"}
+    defaults = {"slurm_partition": "home", "mem_mb": 1}
+    assert list_gpu_resources(small, defaults=defaults, **request) == none | at_home
+    assert list_gpu_resources(small, **request) == none | {"gpu": 1, "slurm_partition": None}
+    assert list_gpu_resources(large, device="cpu", defaults=defaults, **request) == none | {
+        "slurm_partition": "home"
+    }
+    assert list_gpu_resources(large) == list_gpu_resources(small) == none | {"gpu": 1}
+
+
+def test_trainings_are_told_early_to_save_beside_the_options_of_the_request():
+    run = job("idm/llama-large/carma/seed-1", "full")
+    jobs = make_jobs(submits_jobs=True, gpu_request="--gpus-per-node=1")
+    signal = f"--signal=TERM@{load_catalogue().scales['full'].jobs.save_seconds}"
+    assert jobs.list_gpu_resources()["slurm_extra"](run) == "--gpus-per-node=1"
+    assert jobs.list_gpu_resources(saves_state=True)["slurm_extra"](run) == (
+        f"{signal} --gpus-per-node=1"
+    )
+    assert make_jobs().list_gpu_resources(saves_state=True)["slurm_extra"](run) == signal
 
 
 def test_only_a_job_that_ran_out_of_memory_requests_twice_as_much():

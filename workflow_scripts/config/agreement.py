@@ -341,6 +341,9 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
         for method in scale.jobs.memory_of:
             keys = (name, "jobs", "memory_of", method)
             yield from checker.check_name(method, catalogue.methods, *keys)
+        for number, method in enumerate(scale.jobs.large_gpu):
+            keys = (name, "jobs", "large_gpu", number)
+            yield from checker.check_name(method, catalogue.methods, *keys)
     for name, paper in catalogue.papers.items():
         checker = NameChecker(catalogue, f"papers/{name}/displays.yaml")
         yield from _check_display_names(checker, paper)

@@ -87,8 +87,9 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     _add_options(entries["FigureEntry"], FIGURES)
     _add_options(entries["AnalysisEntry"], ANALYSES)
     _add_experiment_names(schemas["experiments.json"], names)
-    memory_of_methods = schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]
-    memory_of_methods["propertyNames"] = {"enum": names["method"]}
+    jobs_keys = schemas["scales.json"]["$defs"]["Jobs"]["properties"]
+    jobs_keys["memory_of"]["propertyNames"] = {"enum": names["method"]}
+    jobs_keys["large_gpu"]["items"] = {"enum": names["method"]}
     return schemas
 
 

@@ -14,7 +14,14 @@ from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import list_files
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
-from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, list_names
+from workflow_scripts.config.schema import (
+    Condition,
+    DataSizes,
+    Layer,
+    MethodEntry,
+    TaskEntry,
+    list_names,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class Task:
     blocks: tuple[Block, ...]
     phrases: str | None = None
     disk: int | None = None
+    sizes: DataSizes | None = None
     subsets: list[str] = field(default_factory=list)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import VariantKey, name_weights
 from workflow_scripts.common.validation import (
     Pattern,
@@ -12,9 +13,11 @@ from workflow_scripts.common.validation import (
     Seeds,
     StrictModel,
     Word,
+    locate,
     parse_as,
     require_unique,
 )
+from workflow_scripts.config.gpu_request import require_gpu_request
 from workflow_scripts.data.sources.declared import SourceName
 from workflow_scripts.evaluation.protocol import Protocol
 from workflow_scripts.tasks.packages import list_packages
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 else:
     Kind = Literal[tuple(list_packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+GpuOptions = Annotated[str, AfterValidator(require_gpu_request)]
 PLANNED = "planned"  # in the place of seeds: those of the paper's analysis plans
 
 
@@ -91,8 +95,15 @@ class Config(StrictModel):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
         "auto", description="Where training and evaluation run."
     )
-    gpu_option: Literal["gpus", "gres"] = Field(
-        "gpus", description="How the cluster's sbatch is asked for a GPU."
+    gpu_request: GpuOptions = Field(
+        "--gpus=1",
+        description="Options of sbatch that request a GPU on a SLURM cluster, such as "
+        "`--gres=gpu:a100:1`.",
+    )
+    large_gpu_request: GpuOptions | None = Field(
+        None,
+        description="The same for the methods that need a GPU of 80 GB (`large_gpu` of the scale); "
+        "none: as all others.",
     )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
@@ -113,10 +124,15 @@ class Config(StrictModel):
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:
-    """Check the form of a configuration.
+    """Check the form of a configuration. Raises UserError.
 
     `load_config` checks whether the catalogue has its names.
     """
+    if "gpu_option" in content:
+        raise UserError(
+            f"{locate(file, ('gpu_option',))}: key 'gpu_option' is gone; write options of sbatch: "
+            "`gpu_request: --gres=gpu:1` for gres, nothing for gpus"
+        )
     # `pathvars` are Snakemake's own.
     own_content = {key: value for key, value in content.items() if key != "pathvars"}
     return parse_as(Config, own_content, file)
@@ -196,6 +212,26 @@ class DataRule(Condition, DataLayer):
     """Settings of a run and of its data for some tasks, kinds of tasks or scales."""
 
 
+class DataSizes(StrictModel):
+    """Sizes of the papers' own data, by which `plan` estimates what an update costs."""
+
+    examples: int | None = Field(
+        None, gt=0, description="Of the training set; for trainings whose length is in epochs."
+    )
+    tokens: list[Annotated[int, Field(gt=0)]] = Field(
+        [],
+        max_length=2,
+        description="Of an example in a typical batch, padding included; of a pair source and "
+        "target. None: `problem.longest`.",
+    )
+    vocabulary: list[Annotated[int, Field(gt=0)]] = Field(
+        [],
+        max_length=2,
+        description="Of a model that reads words: source and target. None: that of the model on "
+        "the hub, else of BERT's word pieces.",
+    )
+
+
 class TaskEntry(DataLayer):
     """A data set with its splits and its measures, or what several have in common."""
 
@@ -218,6 +254,7 @@ class TaskEntry(DataLayer):
         description="GB of a large data set with all that is written on the way, estimated, for "
         "`plan`.",
     )
+    sizes: DataSizes | None = None
     when: list[DataRule] = Field(
         [], description="Rules, applied from top to bottom after the entry's own settings."
     )
@@ -264,6 +301,9 @@ class Jobs(StrictModel):
     memory: int = Field(gt=0, description="MB of host memory.")
     memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field(
         {}, description="MB by method, where it differs."
+    )
+    large_gpu: Annotated[list[Name], AfterValidator(require_unique)] = Field(
+        [], description="Methods that need a GPU of 80 GB: `large_gpu_request` of config.yaml."
     )
     save_seconds: int = Field(
         0,

@@ -30,6 +30,7 @@ class JobResources(StrictModel):
     memory: int
     hours: int
     save_seconds: int
+    large_gpu: bool
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.spec_files import Specs
+from workflow_scripts.workflow.time_limit import estimate_submitted_seconds
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
@@ -71,7 +72,12 @@ def resolve_run_job_spec(
 def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
     jobs = catalogue.scales[scale].jobs
     memory = jobs.memory_of.get(run.method, jobs.memory)
-    return JobResources(memory=memory, hours=jobs.hours, save_seconds=jobs.save_seconds)
+    return JobResources(
+        memory=memory,
+        hours=jobs.hours,
+        save_seconds=jobs.save_seconds,
+        large_gpu=run.method in jobs.large_gpu,
+    )
 
 
 def _find_intervention(
@@ -172,6 +178,10 @@ class CatalogueSpecs:
     def get_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
         """Plan the search before the trainings of a variant. Raises UserError if there is none."""
         return resolve_search_job_spec(self.catalogue, variant, scale, self.config.precision)
+
+    def estimate_seconds(self, rule: str, wildcards: dict[str, str], device: str) -> float | None:
+        """Estimate the time of a job on a run, or of a search, from step times."""
+        return estimate_submitted_seconds(self.catalogue, self.config, rule, wildcards, device)
 
     def _resolve_run(self, run: Run, scale: str) -> RunJobSpec:
         """Plan a run. Raises UserError if there is no such variant."""

@@ -5,7 +5,7 @@ need the catalogue.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from shutil import which
@@ -34,7 +34,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
-from workflow_scripts.workflow.resources import estimate_run_resources
+from workflow_scripts.workflow.job_times import find_job_minutes
+from workflow_scripts.workflow.resources import GpuRequests, format_save_signal
 from workflow_scripts.workflow.result_patterns import RUN_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
@@ -49,7 +50,7 @@ class JobInputs:
     """Inputs, parameters and resources of the jobs of one configuration, which are given `specs`.
 
     `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows
-    only after it has read the rules.
+    only after it has read the rules. `default_resources` are those of the user's profile.
     """
 
     def __init__(
@@ -57,15 +58,21 @@ class JobInputs:
         config: Config,
         specs: Specs,
         submits_jobs: Callable[[], bool] = lambda: False,
+        default_resources: Mapping[str, Any] | None = None,
     ) -> None:
         self.config = config
         self.specs = specs
         self.submits_jobs = submits_jobs
+        self.gpu_requests = GpuRequests(config, default_resources)
         # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
         self.recorded_jobs: dict[tuple[str, Names], None] = {}
         # How often jobs ran out of memory in this invocation.
         self.out_of_memory: Counter[tuple[str, Names]] = Counter()
+        # How often jobs reached their time limit in this invocation, and had saved nothing new.
+        self.time_limits: Counter[tuple[str, Names]] = Counter()
+        # What the first attempts of jobs on runs ask for, by rule and names without the seed.
+        self.job_minutes: dict[tuple[str, Names], int] = {}
         self._device = cache(self._find_device)
 
     # Fingerprints
@@ -306,14 +313,67 @@ class JobInputs:
 
         return store_signature(estimate)
 
-    def get_run_resource(self, name: str) -> Callable[[Wildcards], Any]:
-        """Return a function that gives a resource of a job on a run, or of its search."""
+    def record_time_limit(self, rule: str, wildcards: Wildcards) -> None:
+        """Record that a job reached its time limit without a new saved state.
 
-        def estimate_resource(wildcards: Wildcards) -> Any:
-            job_spec = self._get_job_spec(wildcards)
-            return estimate_run_resources(job_spec, self._device(), self.config.gpu_option)[name]
+        Its next attempt requests twice the time.
+        """
+        self.time_limits[rule, tuple(wildcards.items())] += 1
 
-        return store_signature(estimate_resource)
+    def estimate_minutes(self, rule: str, minutes: int | None = None) -> Callable[[Wildcards], int]:
+        """Return a function that gives the time of a job of `rule` in minutes.
+
+        At first that is `minutes`, or what a job on the run is estimated to need; after each time
+        limit that `record_time_limit` has recorded, twice as much. Snakemake calls the function
+        again for each attempt.
+        """
+
+        def estimate(wildcards: Wildcards) -> int:
+            first = minutes
+            if first is None:
+                first = self._estimate_run_minutes(rule, wildcards)
+            return first * 2 ** self.time_limits[rule, tuple(wildcards.items())]
+
+        return store_signature(estimate)
+
+    def _estimate_run_minutes(self, rule: str, wildcards: Wildcards) -> int:
+        """Return the minutes that the first attempt of a job on a run, or of a search, asks for."""
+        resources = self._get_job_spec(wildcards).resources
+        assert resources, "resolved from the catalogue"
+        if not self.submits_jobs():
+            return 60 * resources.hours
+        names = tuple(pair for pair in wildcards.items() if pair[0] != "seed")
+        if (rule, names) not in self.job_minutes:  # seeds need the same
+            device = self._device()
+            seconds = self.specs.estimate_seconds(rule, dict(wildcards.items()), device)
+            self.job_minutes[rule, names] = find_job_minutes(rule, resources, seconds)
+        return self.job_minutes[rule, names]
+
+    def get_threads(self, wildcards: Wildcards) -> int:
+        """Return the cores of a job on a run, or of a search."""
+        return self._get_job_spec(wildcards).spec.torch_threads
+
+    def list_gpu_resources(
+        self, saves_state: bool = False
+    ) -> dict[str, Callable[[Wildcards], Any]]:
+        """Return the functions that give the resources by which jobs on runs ask for a GPU.
+
+        saves_state: whether SLURM is to tell the jobs early to save their state.
+        """
+        functions = {}
+        for name in self.gpu_requests.names:
+            functions[name] = store_signature(partial(self._get_gpu_resource, name, saves_state))
+        return functions
+
+    def _get_gpu_resource(self, name: str, saves_state: bool, wildcards: Wildcards) -> Any:
+        """Return one of the resources by which a job on a run asks for a GPU."""
+        resources = self._get_job_spec(wildcards).resources
+        assert resources, "resolved from the catalogue"
+        device = self._device()
+        asked = self.gpu_requests.get_resources(resources, device, self.submits_jobs())[name]
+        if name == "slurm_extra" and saves_state:
+            return f"{format_save_signal(resources)} {asked}".strip()
+        return asked
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:

@@ -23,6 +23,14 @@ from workflow_scripts.data.sources.declared import (
     load_repositories,
     load_sources,
 )
+from workflow_scripts.workflow.cost_tables import (
+    choose_card,
+    estimate_state_bytes,
+    format_gigabytes,
+    list_range_notes,
+    print_notes,
+)
+from workflow_scripts.workflow.gpu_hours import GpuHours
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
     estimate_checkpoint_bytes,
@@ -58,16 +66,23 @@ class PaperNeeds:
         return list(dict.fromkeys(run.task for run in self.runs))
 
 
-def print_costs(catalogue: Catalogue, config: Config, results: Path) -> None:
-    """Print runs, jobs, downloads, hours and disk of each paper."""
+def print_costs(estimates: GpuHours, results: Path, jobs: int) -> None:
+    """Print runs, jobs, downloads, hours and disk of each paper.
+
+    jobs: trainings at once, for the disk that their states need.
+    """
+    catalogue, config = estimates.catalogue, estimates.config
     papers_by_run = list_requested_runs(catalogue, config)
     for paper in config.papers:
         runs = [run for run, papers in papers_by_run.items() if paper in papers]
-        print_paper_costs(catalogue, config, find_needs(catalogue, config, paper, runs, results))
+        print_paper_costs(estimates, find_needs(catalogue, config, paper, runs, results), jobs)
     print(
         f"Hours are steps times the step times of {STEP_TIMES}; "
         "plan --record adds those of finished runs"
     )
+    if estimates.is_estimated:
+        print("--by table, claim or model shows the hours of each; --budget HOURS what fits")
+        print_notes(list_range_notes())
 
 
 def find_needs(
@@ -104,8 +119,9 @@ def list_searches(catalogue: Catalogue, config: Config, runs: list[Run]) -> list
     return list(searches)
 
 
-def print_paper_costs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> None:
+def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
     """Print what the requested runs of a paper need."""
+    catalogue, config = estimates.catalogue, estimates.config
     title = catalogue.scales[config.scale].title
     jobs = count_jobs(catalogue, config, needs)
     job_counts = ", ".join(f"{count} {rule}" for rule, count in jobs.items() if count)
@@ -113,11 +129,39 @@ def print_paper_costs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -
     print(f"  runs       {format_run_counts(needs)}")
     print(f"  jobs       {jobs.total()}: {job_counts}")
     print_downloads(needs)
-    print(f"  training   {format_training_costs(catalogue, config, needs)}")
-    print(f"  disk       {format_disk(catalogue, config.scale, needs)}")
-    gpu_bytes = find_most_gpu_bytes(config.scale, needs.trained)
-    if gpu_bytes:
-        print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
+    if not estimates.is_estimated:
+        print(f"  training   {format_training_costs(catalogue, config, needs)}")
+        print(f"  disk       {format_disk(catalogue, config.scale, needs)}")
+        gpu_bytes = find_most_gpu_bytes(config.scale, needs.trained)
+        if gpu_bytes:
+            print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
+        return
+    if not needs.trained:
+        return
+    hours = estimates.estimate_runs(needs.runs).format()
+    print(f"  GPU-hours  {hours}, with scoring and searches")
+    weights: list[int | None] = [4 * estimates.count(run).parameters for run in needs.trained]
+    states = estimate_state_bytes(estimates, needs.trained, jobs_at_once)
+    disk = f"{format_size(weights)} of checkpoints, {format_large_data(catalogue, needs)}"
+    print(f"  disk       {disk}{format_gigabytes(states)} of states while {jobs_at_once} train")
+    print(f"  GPU memory {format_largest_memory(estimates, needs.trained)}")
+
+
+def format_largest_memory(estimates: GpuHours, runs: list[Run]) -> str:
+    """Format the GPU memory of the training that needs most."""
+    largest = max(runs, key=lambda run: estimates.find_memory(run).gpu_bytes)
+    memory = estimates.find_memory(largest)
+    how = "as measured" if memory.is_measured else "estimated"
+    card = f"a card of {choose_card(memory)}"
+    return f"{format_gigabytes(memory.gpu_bytes)} at most, {how}, by {largest.method}: {card}"
+
+
+def format_large_data(catalogue: Catalogue, needs: PaperNeeds) -> str:
+    """Format the disk that large data sets need, if there are any."""
+    gigabytes = sum(catalogue.tasks[task].disk or 0 for task in needs.tasks)
+    if not gigabytes:
+        return ""
+    return f"about {gigabytes} GB to make large data sets, "
 
 
 def format_run_counts(needs: PaperNeeds) -> str:

@@ -44,6 +44,10 @@ class Specs(Protocol):
         """Return what the job of an analysis is given."""
         ...
 
+    def estimate_seconds(self, rule: str, wildcards: dict[str, str], device: str) -> float | None:
+        """Estimate the time of a job on a run, or of a search; None if it is unknown."""
+        ...
+
 
 class SpecFiles:
     """The specs that `write_spec_files` has written. Each file is read once."""
@@ -62,6 +66,10 @@ class SpecFiles:
         """Read the spec of the synonym candidates of a task."""
         file = _require_file(_get_spec_folder(scale).candidates(task))
         return read_candidate_spec(read_mapping(file), file)
+
+    def estimate_seconds(self, rule: str, wildcards: dict[str, str], device: str) -> float | None:
+        """Return None: a job that has started asks for no time."""
+        return None
 
     def _read_run(self, run: Run, scale: str) -> RunJobSpec:
         return read_run_job_spec(_require_file(_get_spec_folder(scale).run(run)))

@@ -204,13 +204,17 @@ class Executor(SlurmExecutor):
                 self.report_failure(active, end)
 
     def report_failure(self, active: SubmittedJobInfo, end: str) -> None:
-        """Report a job that has failed. If it ran out of memory, its next attempt gets more."""
+        """Report a job that has failed.
+
+        If it ran out of memory or of time, its next attempt gets twice as much of it.
+        """
         log = (active.aux or {}).get("slurm_logfile")
         logs = [str(log)] if log else []
+        jobs = self.workflow.globals["JOBS"]
         if ran_out_of_memory(end, [*active.job.log, *logs]):
-            self.workflow.globals["JOBS"].record_out_of_memory(
-                active.job.rule.name, active.job.wildcards
-            )
+            jobs.record_out_of_memory(active.job.rule.name, active.job.wildcards)
+        elif end.startswith("TIMEOUT"):
+            jobs.record_time_limit(active.job.rule.name, active.job.wildcards)
         message = f"SLURM-job '{active.external_jobid}' ended as {end}. "
         self.report_job_error(active, msg=message, aux_logs=logs)
 

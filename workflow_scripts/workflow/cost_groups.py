@@ -1,0 +1,162 @@
+"""Groups of runs whose cost `plan` shows: of a paper, a table or figure, or a claim."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.displays import find_paper, select_display_runs
+from workflow_scripts.config.requested import (
+    list_lineage,
+    list_requested_runs,
+    select_claim,
+)
+from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow.gpu_hours import CostItem, HoursRange, sum_hours
+
+PRIMARY = "primary"
+EstimateItems = Callable[[Iterable[Run]], dict[CostItem, HoursRange]]
+KINDS = (PRIMARY, "paper", "control")  # of claims, in the order in which a budget takes them
+
+
+@dataclass(frozen=True)
+class CostGroup:
+    """Runs that are shown together, with those that they start from.
+
+    name: a paper, `<paper>/<table or figure>` or `<paper>/<claim>`. kind: paper, table, figure, or
+    one of KINDS for a claim.
+    """
+
+    name: str
+    kind: str
+    runs: frozenset[Run]
+
+
+def list_cost_groups(catalogue: Catalogue, config: Config, by: str) -> list[CostGroup]:
+    """Return the papers of a configuration, their tables and figures, or their claims.
+
+    `by` is paper, table or claim. Those that show no run at the scale are left out.
+    """
+    groups: list[CostGroup] = []
+    for paper in config.papers:
+        if by == "paper":
+            groups.append(make_paper_group(catalogue, config, paper))
+        elif by == "table":
+            groups += list_display_groups(catalogue, config, paper)
+        else:
+            groups += list_claim_groups(catalogue, config, paper)
+    return [group for group in groups if group.runs]
+
+
+def find_cost_groups(
+    catalogue: Catalogue, config: Config, targets: Iterable[str]
+) -> list[CostGroup]:
+    """Return the groups of these names: papers, tables, figures and claims.
+
+    Raises UserError, with the nearest name, for others, and for a claim that is not measured at
+    the scale.
+    """
+    groups = []
+    for target in targets:
+        paper, _, name = target.partition("/")
+        content = find_paper(catalogue, paper)
+        if not name:
+            groups.append(make_paper_group(catalogue, config, paper))
+        elif name in content.displays:
+            groups.append(make_display_group(catalogue, config, paper, name))
+        elif name in content.claims_by_name:
+            groups.append(make_claim_group(catalogue, config, paper, name))
+        else:
+            known = [*content.displays, *content.claims_by_name]
+            suggestion = suggest_name(name, known)
+            raise UserError(f"papers/{paper}: no table, figure or claim '{name}'; {suggestion}")
+    return groups
+
+
+def make_paper_group(catalogue: Catalogue, config: Config, paper: str) -> CostGroup:
+    """Return all runs that a paper requests."""
+    config_of_paper = config.model_copy(update={"papers": [paper]})
+    return CostGroup(paper, "paper", frozenset(list_requested_runs(catalogue, config_of_paper)))
+
+
+def list_display_groups(catalogue: Catalogue, config: Config, paper: str) -> list[CostGroup]:
+    """Return the tables and figures of a paper, in its order."""
+    names = catalogue.papers[paper].displays
+    return [make_display_group(catalogue, config, paper, name) for name in names]
+
+
+def make_display_group(catalogue: Catalogue, config: Config, paper: str, name: str) -> CostGroup:
+    """Return the runs that a table or figure shows, and those that its analyses read."""
+    content = catalogue.papers[paper]
+    display = content.displays[name]
+    requested = make_paper_group(catalogue, config, paper).runs
+    runs = set(select_display_runs(display, requested))
+    for analysis in display.list_analyses():
+        runs.update(select_display_runs(content.analyses[analysis], requested))
+    with_parents = {parent for run in runs for parent in list_lineage(catalogue, run, config)}
+    return CostGroup(f"{paper}/{name}", display.kind, frozenset(with_parents))
+
+
+def list_claim_groups(catalogue: Catalogue, config: Config, paper: str) -> list[CostGroup]:
+    """Return the claims of a paper that are measured at the scale, the primary ones first."""
+    groups = []
+    for claim in catalogue.papers[paper].claims_by_name:
+        try:
+            groups.append(make_claim_group(catalogue, config, paper, claim))
+        except UserError:  # it is not measured at this scale
+            continue
+    return sorted(groups, key=lambda group: KINDS.index(group.kind))
+
+
+def make_claim_group(catalogue: Catalogue, config: Config, paper: str, name: str) -> CostGroup:
+    """Return the runs that a claim needs. Primary is one that is so in a plan of any scale.
+
+    Raises UserError if the claim is not measured at the scale.
+    """
+    content = catalogue.papers[paper]
+    runs = list_requested_runs(catalogue, select_claim(config, paper, name))
+    kind: str = content.claims_by_name[name].kind
+    if name in {planned.name for planned in content.list_primary_claims()}:
+        kind = PRIMARY
+    return CostGroup(f"{paper}/{name}", kind, frozenset(runs))
+
+
+@dataclass(frozen=True)
+class AddedClaim:
+    """A claim that a budget takes: the hours that it adds, and the sum with those before it."""
+
+    group: CostGroup
+    added: HoursRange
+    total: HoursRange
+
+
+def choose_claims(
+    groups: Iterable[CostGroup], estimate_items: EstimateItems, budget: float
+) -> list[AddedClaim]:
+    """Choose the claims that fit into `budget` GPU-hours, by the upper ends of their ranges.
+
+    First the primary ones, then the paper's others, then controls. Of each kind the one that adds
+    the least is next, until none fits. What an earlier claim needs costs nothing.
+    """
+    waiting = [(group, estimate_items(group.runs)) for group in groups]
+    chosen: list[AddedClaim] = []
+    paid: set[CostItem] = set()
+    total = HoursRange()
+    for kind in KINDS:
+        of_kind = [entry for entry in waiting if entry[0].kind == kind]
+        while of_kind:
+            added = [_sum_unpaid(items, paid) for _, items in of_kind]
+            least = min(range(len(of_kind)), key=lambda number: added[number].upper)
+            if total.upper + added[least].upper > budget:
+                break
+            group, items = of_kind.pop(least)
+            total += added[least]
+            paid.update(items)
+            chosen.append(AddedClaim(group, added[least], total))
+    return chosen
+
+
+def _sum_unpaid(items: dict[CostItem, HoursRange], paid: set[CostItem]) -> HoursRange:
+    return sum_hours(hours for item, hours in items.items() if item not in paid)

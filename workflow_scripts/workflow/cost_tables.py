@@ -1,0 +1,205 @@
+"""Print what papers, tables, claims and models cost on GPUs, and which claims a budget affords."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.workflow.cost_groups import (
+    PRIMARY,
+    AddedClaim,
+    CostGroup,
+    choose_claims,
+    list_cost_groups,
+)
+from workflow_scripts.workflow.gpu_hours import (
+    GPU,
+    HIGH_UTILISATION,
+    JOB_SECONDS,
+    LOW_UTILISATION,
+    OPERATION_SECONDS,
+    PEAK_FLOPS,
+    STATE_BYTES_PER_PARAMETER,
+    GpuHours,
+    RunMemory,
+    format_hours,
+)
+from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
+
+WIDTH = 100  # columns, if the terminal does not report its width
+# GB of the memory of common GPUs, and what a job needs besides what is counted: CUDA's context and
+# buffers of its libraries.
+CARDS = (16, 24, 40, 80, 141)
+CONTEXT_GB = 2
+
+
+def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
+    """Print the GPU-hours of each group, and of all together."""
+    table = make_cost_table("", "", "runs", "measured", "GPU-hours")
+    all_runs: set[Run] = set()
+    for group in groups:
+        all_runs |= group.runs
+        table.add_row(group.name, group.kind, *format_costs(estimates, group.runs))
+    table.add_row("together", "", *format_costs(estimates, all_runs), style="bold")
+    print_table(table)
+    print_notes(list_range_notes())
+
+
+def format_costs(estimates: GpuHours, runs: Iterable[Run]) -> list[str]:
+    """Format the number of runs, of those with a measured step time, and the GPU-hours."""
+    runs = list(runs)
+    measured = sum(estimates.is_measured(run) for run in runs)
+    return [str(len(runs)), str(measured), estimates.estimate_runs(runs).format()]
+
+
+def print_model_costs(estimates: GpuHours, jobs: int) -> None:
+    """Print the memory, disk and hours that each method needs, the largest of its trainings.
+
+    jobs: trainings that run at once.
+    """
+    table = make_cost_table(
+        "method", "parameters", "GPU memory", "", "card", "weights", "states", "GPU-hours"
+    )
+    runs_of_methods: dict[str, list[Run]] = {}
+    requested = list_requested_runs(estimates.catalogue, estimates.config)
+    for run in requested:
+        if not run.weights:
+            runs_of_methods.setdefault(run.method, []).append(run)
+    for method, runs in runs_of_methods.items():
+        largest = max(runs, key=lambda run: estimates.find_memory(run).gpu_bytes)
+        memory = estimates.find_memory(largest)
+        parameters = max(estimates.count(run).parameters for run in runs)
+        table.add_row(
+            method,
+            format_millions(parameters),
+            format_gigabytes(memory.gpu_bytes),
+            "measured" if memory.is_measured else "estimated",
+            choose_card(memory),
+            format_gigabytes(4 * parameters),
+            format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
+            estimates.estimate_runs(runs).format(),
+        )
+    print_table(table)
+    print_notes(list_memory_notes(estimates, requested, jobs))
+
+
+def estimate_state_bytes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> int:
+    """Return the disk of the saved states while the `jobs` largest trainings run at once."""
+    sizes = [
+        STATE_BYTES_PER_PARAMETER * estimates.count(run).parameters
+        for run in runs
+        if not run.weights
+    ]
+    return sum(sorted(sizes)[-jobs:])
+
+
+def choose_card(memory: RunMemory) -> str:
+    """Return the smallest common GPU on which a training fits."""
+    needed = memory.gpu_bytes / 1e9 + CONTEXT_GB
+    for gigabytes in CARDS:
+        if needed <= gigabytes:
+            return f"{gigabytes} GB"
+    return "none"
+
+
+def choose_affordable_claims(estimates: GpuHours, budget: float) -> list[AddedClaim]:
+    """Return the claims of a configuration that fit into a budget of GPU-hours."""
+    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
+    return choose_claims(groups, estimates.estimate_items, budget)
+
+
+def print_budget(estimates: GpuHours, budget: float, overrides: list[str]) -> None:
+    """Print the claims that fit into a budget of GPU-hours, and the command that runs them.
+
+    overrides: words of the call that change config.yaml, besides the scale.
+    """
+    chosen = choose_affordable_claims(estimates, budget)
+    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
+    table = make_cost_table("claim", "", "adds", "total")
+    for entry in chosen:
+        total = format_hours(entry.total.upper)
+        table.add_row(entry.group.name, entry.group.kind, entry.added.format(), total)
+    print_table(table)
+    names = [entry.group.name for entry in chosen]
+    left_out = [group for group in groups if group.name not in names]
+    print(f"{len(names)} of {len(groups)} claims fit into {format_hours(budget)} GPU-hours")
+    for group in left_out:
+        if group.kind == PRIMARY:
+            alone = estimates.estimate_runs(group.runs).format()
+            print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
+    if names:
+        words = ["./reproduce", "--scale", estimates.config.scale]
+        if overrides:
+            words += ["--config", *overrides]
+        print(shlex.join([*words, "--claim", *names]))
+    print_notes(list_range_notes())
+
+
+def list_range_notes() -> Iterator[str]:
+    """Yield how GPU-hours are estimated."""
+    share = ", ".join(f"{100 * low:.2g}% in {name}" for name, low in LOW_UTILISATION.items())
+    peaks = ", ".join(f"{peak / 1e12:.3g} in {name}" for name, peak in PEAK_FLOPS.items())
+    yield "GPU-hours: of all jobs of the runs, of those that they start from, and of searches."
+    yield (
+        f"Training takes {TRAINING_SHARE} x its updates, an evaluation "
+        f"{SCORING_SHARES['evaluate']} x, interventions {SCORING_SHARES['intervene']} x, and the "
+        f"start of a job {JOB_SECONDS[0]} to {JOB_SECONDS[1]} s."
+    )
+    yield (
+        f"Updates: as measured on an {GPU} (catalogue/step_times.csv), else a range by counted "
+        f"FLOPs, from {100 * HIGH_UTILISATION:.0f}% of its peak ({peaks} TFLOP/s)"
+    )
+    yield (
+        f"down to the lowest tenth of what was measured ({share}), and no faster there than "
+        f"{1e6 * OPERATION_SECONDS:.0f} microseconds an operation. A budget counts the upper end."
+    )
+
+
+def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> Iterator[str]:
+    """Yield how memory and disk are estimated."""
+    states = estimate_state_bytes(estimates, runs, jobs)
+    yield (
+        "GPU memory, estimated: weights, gradients, Adam's moments, and what is stored for the "
+        "backward pass, in fp32; the card has 2 GB more."
+    )
+    yield (
+        f"States: on disk while a training runs, {STATE_BYTES_PER_PARAMETER} bytes per parameter; "
+        f"the {jobs} largest trainings at once need {format_gigabytes(states)} (--jobs)."
+    )
+    yield from list_range_notes()
+
+
+def make_cost_table(*headings: str) -> Table:
+    """Make a table without lines; its first two columns are texts."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(headings):
+        justify = "left" if number == 0 or heading == "" else "right"
+        table.add_column(heading, justify=justify, overflow="fold")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    console.print(table)
+
+
+def print_notes(lines: Iterable[str]) -> None:
+    """Print notes under a table."""
+    for line in lines:
+        print(line)
+
+
+def format_gigabytes(size: float) -> str:
+    """Format bytes as GB."""
+    return f"{size / 1e9:.1f} GB"
+
+
+def format_millions(parameters: int) -> str:
+    """Format a number of parameters in millions."""
+    return f"{parameters / 1e6:,.0f} M"

@@ -1,0 +1,297 @@
+"""Estimate the GPU-hours of runs: from step times where they were measured, else from FLOPs.
+
+An estimate from FLOPs is a range: the lower end is at a high utilisation of the GPU, the upper end
+at a low one that was measured. A budget counts the upper end.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.common.files import digest, read_csv, write_csv
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.displays import find_intervened_variants
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import find_search_run, resolve_training
+from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.tasks.run_spec import HubModel, RunSpec
+from workflow_scripts.training.settings import TextTraining
+from workflow_scripts.training.update_count import BatchSizes, UpdateCount
+from workflow_scripts.workflow.step_times import (
+    STEP_TIMES,
+    estimate_steps,
+    find_gpu_bytes,
+    find_step_time,
+)
+from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
+
+# Written by `plan --count`. What it lacks is counted when it is needed, in a second or two each.
+UPDATE_COUNTS = Path("catalogue/update_counts.csv")
+COUNTED = ("flops", "operations", "parameters", "memory")
+GPU = "NVIDIA H100"
+# FLOP/s of an NVIDIA H100 (SXM) without sparsity, by precision: fp32 without tensor cores.
+PEAK_FLOPS = {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12}
+# The utilisation at the lower end of a range. Products of large matrices reach it.
+HIGH_UTILISATION = 0.5
+# At the upper end: the lowest decile of what the rows of step_times.csv have had at `full`, where
+# small models wait for the CPU. tests/workflow/test_gpu_hours.py computes it from the rows. None of
+# them is in bf16: its figure is that of all rows.
+LOW_UTILISATION = {"fp32": 0.099, "tf32": 0.038, "bf16": 0.037}
+# Of an operation that the CPU starts, at the upper end: an update without CUDA graphs takes at
+# least that for each. It is from the same rows: that of the Transformer on COGS was without graphs.
+OPERATION_SECONDS = 3.6e-5
+# Of each job at the lower and at the upper end: Python starts, and model and data are read.
+JOB_SECONDS = (8, 60)
+WORD_PIECES = 30_522  # in the vocabulary of bert-base-uncased
+# On disk, per parameter: while a state is written two older ones are there, each with weights and
+# two moments in fp32, and the best weights of both.
+STATE_BYTES_PER_PARAMETER = 3 * 12 + 2 * 4
+
+
+CountUpdate = Callable[[RunSpec, BatchSizes], UpdateCount]
+
+
+@dataclass(frozen=True)
+class HoursRange:
+    """GPU-hours from `lower` to `upper`; both are equal where all step times were measured."""
+
+    lower: float = 0.0
+    upper: float = 0.0
+
+    def __add__(self, other: "HoursRange") -> "HoursRange":
+        """Return the range of the sum."""
+        return HoursRange(self.lower + other.lower, self.upper + other.upper)
+
+    def __mul__(self, factor: float) -> "HoursRange":
+        """Return the range of `factor` times as much."""
+        return HoursRange(factor * self.lower, factor * self.upper)
+
+    def format(self) -> str:
+        """Format the range, such as `12` or `250-1,200`, with two significant digits."""
+        lower = format_hours(self.lower)
+        upper = format_hours(self.upper)
+        if lower == upper:
+            return upper
+        return f"{lower}-{upper}"
+
+
+START_OF_JOB = HoursRange(JOB_SECONDS[0] / 3600, JOB_SECONDS[1] / 3600)
+
+
+def sum_hours(ranges: Iterable[HoursRange]) -> HoursRange:
+    """Return the range of a sum."""
+    return sum(ranges, start=HoursRange())
+
+
+class CostItem(NamedTuple):
+    """What costs hours: a run with its jobs, or the search that starts as this run would."""
+
+    run: Run
+    is_search: bool = False
+
+
+@dataclass(frozen=True)
+class RunMemory:
+    """GPU memory of a training in bytes, and whether it was measured."""
+
+    gpu_bytes: int
+    is_measured: bool
+
+
+class GpuHours:
+    """Estimates for the runs of a configuration. Each model and batch is counted once.
+
+    count_update: of `training.update_flops`, which needs torch; called for what
+    catalogue/update_counts.csv lacks.
+    """
+
+    def __init__(self, catalogue: Catalogue, config: Config, count_update: CountUpdate) -> None:
+        self.catalogue = catalogue
+        self.config = config
+        self.count_update = count_update
+        self.times = read_csv(STEP_TIMES)
+        self.counts = read_counts()
+        self.hours: dict[Run, HoursRange] = {}  # of updates, of runs with seed 0
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the scale is that of the papers' own models, to which sizes and FLOPs belong."""
+        return self.catalogue.scales[self.config.scale].protocol == "paper"
+
+    @cached_property
+    def intervened_variants(self) -> frozenset:
+        """The variants whose scores under an intervention a display of any paper reads."""
+        variants = set()
+        for paper in self.catalogue.papers.values():
+            variants |= find_intervened_variants(
+                [*paper.displays.values(), *paper.analyses.values()]
+            )
+        return frozenset(variants)
+
+    def estimate_items(self, runs: Iterable[Run]) -> dict[CostItem, HoursRange]:
+        """Estimate the hours of runs with all their jobs, and of each search before them."""
+        items: dict[CostItem, HoursRange] = {}
+        for run in runs:
+            items[CostItem(run)] = self.estimate_run(run)
+            search = find_search_run(self.catalogue, run, self.config.scale, self.config.precision)
+            if search and CostItem(search, is_search=True) not in items:
+                items[CostItem(search, is_search=True)] = self.estimate_search(search)
+        return items
+
+    def estimate_runs(self, runs: Iterable[Run]) -> HoursRange:
+        """Estimate the hours of runs with all their jobs, and of the searches before them."""
+        return sum_hours(self.estimate_items(runs).values())
+
+    def estimate_run(self, run: Run) -> HoursRange:
+        """Estimate the hours of a run: training, evaluation and interventions.
+
+        Scoring is a share of the training's updates, also where no training is run.
+        """
+        shares = [SCORING_SHARES["evaluate"]]
+        if run.variant_key in self.intervened_variants:
+            shares.append(SCORING_SHARES["intervene"])
+        if not run.weights:
+            shares.append(TRAINING_SHARE)
+        return self.estimate_updates(run) * sum(shares) + START_OF_JOB * len(shares)
+
+    def estimate_search(self, run: Run) -> HoursRange:
+        """Estimate the hours of a search: each pair of settings is trained."""
+        search = self.resolve(run).search
+        assert search, f"{run} has no search"
+        updates = self.estimate_updates(run) * (TRAINING_SHARE * search.count_pairs())
+        return updates + START_OF_JOB
+
+    def estimate_updates(self, run: Run) -> HoursRange:
+        """Estimate the hours of the updates of a training; the same for all seeds."""
+        first = run.training._replace(seed=0)
+        if first not in self.hours:
+            self.hours[first] = self.estimate_update(first) * (self.count_steps(first) / 3600)
+        return self.hours[first]
+
+    def estimate_update(self, run: Run) -> HoursRange:
+        """Estimate the seconds of an update of a training."""
+        scale = self.config.scale
+        measured = find_step_time(self.times, run, scale, "cuda", self.config.precision)
+        if measured:
+            seconds = measured.seconds / measured.processes
+            return HoursRange(seconds, seconds)
+        counted = self.count(run)
+        precision = self.resolve(run).training.precision
+        peak = PEAK_FLOPS[precision]
+        lower = counted.flops / (HIGH_UTILISATION * peak)
+        upper = counted.flops / (LOW_UTILISATION[precision] * peak)
+        return HoursRange(lower, max(upper, OPERATION_SECONDS * counted.operations))
+
+    def count(self, run: Run) -> UpdateCount:
+        """Count an update of a training."""
+        spec = self.resolve(run)
+        sizes = find_batch_sizes(self.catalogue, spec)
+        key = make_count_key(spec, sizes)
+        if key not in self.counts:
+            self.counts[key] = self.count_update(spec, sizes)
+        return self.counts[key]
+
+    def count_steps(self, run: Run) -> int:
+        """Return the updates of a training.
+
+        A search trains for its epochs, and the runs after it as long as the best of them.
+        """
+        spec = self.resolve(run)
+        sizes = self.catalogue.tasks[run.task].sizes
+        examples = sizes.examples if sizes else None
+        epochs = spec.training.epochs
+        if spec.search and spec.search.epochs:
+            epochs = spec.search.epochs
+        if epochs and examples:
+            batch = find_batch_sizes(self.catalogue, spec)
+            return math.ceil(epochs * examples / batch.sentences)
+        steps = estimate_steps(self.times, spec.training, run, self.config.scale)
+        assert steps, f"{run.task} needs `sizes: examples` in catalogue/tasks"
+        return steps
+
+    def find_memory(self, run: Run) -> RunMemory:
+        """Return the GPU memory of a training: as it was measured, else as it is counted."""
+        measured = find_gpu_bytes(self.times, run, self.config.scale)
+        if measured:
+            return RunMemory(measured, is_measured=True)
+        return RunMemory(self.count(run).memory, is_measured=False)
+
+    def is_measured(self, run: Run) -> bool:
+        """Whether the step time of a training, or of one like it, was measured on a GPU."""
+        training = run.training
+        step_time = find_step_time(
+            self.times, training, self.config.scale, "cuda", self.config.precision
+        )
+        return step_time is not None
+
+    def resolve(self, run: Run) -> RunSpec:
+        """Return the spec of a training, in the precision of the configuration."""
+        return resolve_training(self.catalogue, run, self.config.scale, self.config.precision)
+
+
+def make_count_key(spec: RunSpec, sizes: BatchSizes) -> str:
+    """Return a digest of all on which the count of an update depends, but the code."""
+    recomputes = getattr(spec.training, "gradient_checkpointing", False)
+    terms = list_terms(spec)
+    return digest([spec.kind, spec.model.to_json(), terms, recomputes, asdict(sizes)])
+
+
+def read_counts() -> dict[str, UpdateCount]:
+    """Read the counted updates of catalogue/update_counts.csv, by `make_count_key`."""
+    counts = {}
+    for row in read_csv(UPDATE_COUNTS):
+        numbers = [int(row[name]) for name in COUNTED]
+        counts[row["key"]] = UpdateCount(*numbers, how=row["how"])
+    return counts
+
+
+def write_counts(estimates: "GpuHours", runs: Iterable[Run]) -> None:
+    """Count the updates of the trainings of `runs`, and write catalogue/update_counts.csv."""
+    rows: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        spec = estimates.resolve(run)
+        key = make_count_key(spec, find_batch_sizes(estimates.catalogue, spec))
+        if key in rows:
+            continue
+        count = estimates.count_update(spec, find_batch_sizes(estimates.catalogue, spec))
+        names = {"task": run.task, "method": run.method, "variant": run.training.variant}
+        rows[key] = names | asdict(count) | {"key": key}
+    ordered = sorted(rows.values(), key=lambda row: (row["task"], row["method"], row["variant"]))
+    write_csv(UPDATE_COUNTS, ("task", "method", "variant", *COUNTED, "how", "key"), ordered)
+    print(f"{len(rows)} counts written to {UPDATE_COUNTS}")
+
+
+def list_terms(spec: RunSpec) -> list[str]:
+    """Return the objective's name and its settings that are not 0: they tell which terms it has."""
+    if spec.objective is None:
+        return []
+    settings = spec.objective.settings.model_dump()
+    return [spec.objective.name, *(name for name, value in settings.items() if value)]
+
+
+def find_batch_sizes(catalogue: Catalogue, spec: RunSpec) -> BatchSizes:
+    """Return the sizes of a typical batch of a training: `sizes` of its task."""
+    sizes = catalogue.tasks[spec.task].sizes
+    tokens = tuple(sizes.tokens) if sizes else ()
+    if not tokens:
+        tokens = (spec.problem.model_dump()["longest"],)
+    sentences = spec.training.batch_tokens // max(tokens)
+    if isinstance(spec.training, TextTraining) and spec.training.batch_sentences:
+        sentences = min(sentences, spec.training.batch_sentences)
+    vocabulary = list(sizes.vocabulary) if sizes else []
+    if isinstance(spec.origin, HubModel):
+        hub_vocabulary = load_repositories()[spec.origin.hub].vocabulary
+        assert hub_vocabulary, f"sources.yaml has no vocabulary of {spec.origin.hub}"
+        vocabulary[:1] = [hub_vocabulary]
+    return BatchSizes(sentences, tokens, tuple(vocabulary or [WORD_PIECES]))
+
+
+def format_hours(hours: float) -> str:
+    """Format hours with two significant digits."""
+    if hours < 10:
+        return f"{hours:.2g}"
+    return f"{float(f'{hours:.2g}'):,.0f}"
