@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS, CrateFolder, ExportFolder
 from workflow_scripts.common.validation import suggest_name
@@ -101,7 +103,9 @@ def verify_export(catalogue: Catalogue, export: ExportFolder, only_claims: bool)
     Raises UserError with a line for each difference.
     """
     with recompute_export(catalogue, export, not only_claims) as recomputed:
-        print(format_summary(recomputed))
+        console = Console(highlight=False, markup=False)
+        # A terminal breaks long lines within words.
+        console.print(format_summary(recomputed), soft_wrap=not console.is_terminal)
         faults = list(recomputed.faults)
         if not only_claims:
             print(describe_predictions(recomputed.rescored))
