@@ -170,13 +170,16 @@ def verify_tables(restored: RestoredExport) -> list[Fault]:
     faults: list[Fault] = []
     equal = unknown = tables = 0
     for table in compare_tables(restored):
+        unknown += len(table.unknown)
         if not table.has_numbers:
             continue
         tables += 1
         equal += table.count_equal()
-        unknown += len(table.unknown)
         faults += table.list_faults()
-    print(f"{equal:,} cells of {tables} tables; {unknown} more show scores that are not committed")
+    print(
+        f"{equal:,} cells of {tables} tables follow from the scores; "
+        f"{unknown} more show scores that are not committed"
+    )
     return faults
 
 
