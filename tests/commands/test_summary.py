@@ -1,0 +1,109 @@
+"""The last lines of ./reproduce."""
+
+import csv
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.analyses.small_runs import ROOT
+from tests.reporting.reference import REFERENCE
+from workflow_scripts.__main__ import main
+from workflow_scripts.commands.summary import format_time_taken
+from workflow_scripts.common.files import write_json
+
+CONFIG = {"papers": ["cat"], "scale": "small"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("catalogue", "papers", "config.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(
+        REFERENCE,
+        tmp_path / "results/reference/small",
+        ignore=shutil.ignore_patterns("predictions"),
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def add_results(checkout: Path, scale: str) -> Path:
+    """Results of a scale: the committed tables, figures and claims, and two trainings."""
+    folder = checkout / "results" / scale
+    shutil.copytree(checkout / "results/reference/small", folder)
+    write_json(folder / "config.json", CONFIG | {"scale": scale})
+    return folder
+
+
+def summarise(capsys: pytest.CaptureFixture, *words: str) -> list[str]:
+    assert main(["summary", *words]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_time_is_in_words():
+    assert [format_time_taken(seconds) for seconds in (12, 312, 7500)] == [
+        "12 s",
+        "5 min 12 s",
+        "2 h 5 min",
+    ]
+
+
+def test_the_demo_ends_with_what_works_and_with_the_committed_verdicts(checkout, capsys):
+    folder = add_results(checkout, "demo")
+    for run in ("paws/cat/mix/seed-1", "paws/bert/ft/seed-1"):
+        write_json(folder / f"runs/{run}/run.json", {})
+    first, verdicts, report, *more = summarise(
+        capsys, "--seconds", "312", "--", "--config", "papers=[cat]"
+    )
+    tables = len(list((folder / "tables/cat").glob("*.csv")))
+    figures = len(list((folder / "figures/cat").glob("*.csv")))
+    assert first.startswith("Everything works: 2 trainings, ") and first.endswith(" in 5 min 12 s")
+    made = [int(word) for word in first.split() if word.isdigit()]
+    assert 0 < made[1] <= tables and 0 <= made[2] <= figures
+    with open(REFERENCE / "claims.csv", newline="") as stream:
+        counts = Counter(
+            row["verdict"] for row in csv.DictReader(stream) if row["role"] == "primary"
+        )
+    for verdict in ("reproduced", "not reproduced", "inconclusive"):
+        assert f"{counts[verdict]} {verdict}" in verdicts
+    assert report == "Report: results/demo/report.html"
+    assert len(more) == 4 and all("./reproduce" in line or "plan" in line for line in more[1:])
+    assert not any("no verdict" in line for line in [first, verdicts, *more])
+
+
+def test_a_call_with_nothing_to_do_says_so_and_ends_alike(checkout, capsys):
+    add_results(checkout, "demo")
+    words = ("--", "--config", "papers=[cat]")
+    first, *rest = summarise(capsys, *words)
+    assert first.startswith("Everything works, nothing to do: ") and first.endswith(" up to date")
+    assert rest == summarise(capsys, "--seconds", "1", *words)[1:]
+
+
+def test_a_scale_with_verdicts_ends_with_its_primary_claims(checkout, capsys):
+    folder = add_results(checkout, "small")
+    lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]", "scale=small")
+    with open(folder / "claims.csv", newline="") as stream:
+        primary = [row for row in csv.DictReader(stream) if row["role"] == "primary"]
+    named = [
+        line for line in lines if line.startswith("  ") and ": " in line and "/" in line.split()[0]
+    ]
+    assert len(named) == 10  # the first of the decided ones
+    verdict_of = {f"{row['paper']}/{row['claim']}": row["verdict"] for row in primary}
+    for line in named:
+        name, _, said = line.strip().partition(" ")
+        assert said.strip().startswith(f"{verdict_of[name]}: ")
+    assert len(lines) <= 21
+    assert not any(line.startswith("The papers, by") for line in lines)
+
+
+def test_what_is_unfinished_is_no_success(checkout, capsys):
+    folder = add_results(checkout, "demo")
+    write_json(folder / "unfinished.json", {})
+    first, *_ = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]")
+    assert first.startswith("Finished so far: ")
+
+
+def test_nothing_is_said_of_a_scale_that_was_never_finished(checkout, capsys):
+    assert summarise(capsys, "--", "--config", "papers=[cat]") == []

@@ -1,0 +1,142 @@
+"""Print what a finished ./reproduce has made, what it comes to, and how to continue."""
+
+import argparse
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+
+from workflow_scripts.common.result_folders import RESULTS, ExportFolder
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import FigureDisplay
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
+from workflow_scripts.config.schema import Config
+from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
+from workflow_scripts.reporting.claims.claim_table import print_claim_summary
+from workflow_scripts.reporting.committed.recomputing import DECIDED, describe_verdicts
+from workflow_scripts.workflow.snakemake_call import parse_call
+
+COMMITTED_RESULTS = ExportFolder(RESULTS.reference / "small")
+
+
+@dataclass(frozen=True)
+class Made:
+    """How much of what a configuration asks for is there."""
+
+    trainings: int
+    tables: int
+    figures: int
+
+    def __str__(self) -> str:
+        counts = {"training": self.trainings, "table": self.tables, "figure": self.figures}
+        texts = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
+        return f"{texts[0]}, {texts[1]} and {texts[2]}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--seconds", type=int, metavar="N", help="how long the call took, if it has made anything"
+    )
+    arguments = "after --: arguments of Snakemake"
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print the end of a call; nothing if the scale was never finished."""
+    words = args.arguments
+    if words[:1] == ["--"]:
+        words = words[1:]
+    config = parse_call(words).config
+    catalogue = load_catalogue()
+    results = RESULTS.scale(config.scale)
+    if not results.config.exists():
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    made = count_made(catalogue, config)
+    console.print(describe_made(made, args.seconds, results.unfinished.exists()))
+    if catalogue.scales[config.scale].verdicts:
+        print_claim_summary(console, results.claims.table, config.scale)
+    elif COMMITTED_RESULTS.claims.table.exists():
+        # A terminal breaks long lines within words.
+        text = describe_committed(read_claim_rows(COMMITTED_RESULTS.claims.table))
+        console.print(text, soft_wrap=not console.is_terminal)
+    console.print(f"Report: {escape(str(results.report))}")
+    print_next_commands(console, catalogue)
+
+
+def count_made(catalogue: Catalogue, config: Config) -> Made:
+    """Count the trainings, tables and figures of a configuration that are there."""
+    results = RESULTS.scale(config.scale)
+    trainings = 0
+    for run in list_requested_runs(catalogue, config):
+        if not run.weights and results.run(run).manifest.exists():
+            trainings += 1
+    tables = figures = 0
+    for paper in config.papers:
+        runs = list_paper_runs(catalogue, config, paper, config.scale)
+        for name, display in catalogue.papers[paper].select_shown_displays(runs).items():
+            if isinstance(display, FigureDisplay):
+                figures += results.figure(paper, name).csv.exists()
+            else:
+                tables += results.table(paper, name).csv.exists()
+    return Made(trainings, tables, figures)
+
+
+def describe_made(made: Made, seconds: int | None, is_unfinished: bool) -> str:
+    """Say what is there, and how long it took; seconds: None if nothing was to be made."""
+    if is_unfinished:
+        return f"[bold yellow]Finished so far[/]: {made}"
+    if seconds is None:
+        return f"[bold green]Everything works[/], nothing to do: {made} are up to date"
+    return f"[bold green]Everything works[/]: {made} in {format_time_taken(seconds)}"
+
+
+def format_time_taken(seconds: int) -> str:
+    """Format a time as `12 s`, `5 min 12 s` or `2 h 5 min`."""
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minute} min"
+    if minutes:
+        return f"{minutes} min {second} s"
+    return f"{second} s"
+
+
+def describe_committed(rows: list[ClaimRow]) -> str:
+    """Say what the primary claims of the committed results come to."""
+    decided = [row for row in rows if row.is_primary and row.verdict in DECIDED]
+    verdicts = describe_verdicts(decided)
+    return (
+        f"The papers, by results/reference/small: of {len(decided)} primary claims {verdicts} "
+        "(README.md)"
+    )
+
+
+def print_next_commands(console: Console, catalogue: Catalogue) -> None:
+    """Print three commands to continue with: a paper, a claim, and the cost of everything."""
+    commands: list[tuple[str, str]] = []
+    claim = find_cheapest_claim(catalogue)
+    if claim:
+        paper, _, _ = claim.partition("/")
+        commands.append((f"./reproduce --papers {paper} --scale small", "a paper on real data"))
+        commands.append((f"./reproduce --claim {claim} --scale small", "one of its claims"))
+    plan = ".venv/bin/python -m workflow_scripts plan --scale full"
+    commands.append((plan, "what the papers' own models cost"))
+    width = max(len(command) for command, _ in commands)
+    console.print("Next:")
+    for command, purpose in commands:
+        line = f"  {command:{width}}  # {purpose}"
+        if len(line) > console.width and console.is_terminal:
+            line = f"  {command}"
+        console.print(line)
+
+
+def find_cheapest_claim(catalogue: Catalogue) -> str | None:
+    """Return the primary claim at small that needs the fewest runs, as `<paper>/<claim>`."""
+    runs_of_claim: dict[str, int] = {}
+    for paper, content in catalogue.papers.items():
+        for planned in content.list_primary_claims("small"):
+            runs_of_claim[f"{paper}/{planned.name}"] = len(content.list_planned_runs(planned))
+    return min(runs_of_claim, key=runs_of_claim.__getitem__, default=None)
