@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from itertools import product
 
 import pytest
 
@@ -35,11 +34,12 @@ def test_a_new_paper_and_the_example_make_their_tables_and_verdicts_at_once(proj
     done = project.make("--papers", "mine", "devil_detail")
     tables = project.root / "results/demo/tables"
     with open(tables / "mine/table1.csv") as stream:
-        mine = {(row["row"], row["column"]): row for row in csv.DictReader(stream)}
-    assert mine.keys() == set(
-        product(("Transformer", "best constant answer"), ("ADDJUMP 2x", "in distribution"))
-    )
-    assert {row["status"] for row in mine.values()} == {"measured"}
+        mine = {(row["row"], row["column"]): row["status"] for row in csv.DictReader(stream)}
+    assert mine == {
+        (row, column): status
+        for row, status in (("Transformer", "measured"), ("best constant answer", "computed"))
+        for column in ("ADDJUMP 2x", "in distribution")
+    }
     cells = {}
     for table in ("table-cogs", "table-scan"):
         with open(tables / f"devil_detail/{table}.csv") as stream:
