@@ -1,4 +1,4 @@
-"""Constant answers to prompts, counted by hand."""
+"""Constant answers to prompts and source sentences, counted by hand."""
 
 from pathlib import Path
 
@@ -45,8 +45,35 @@ def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered
         "constant": (pytest.approx(200 / 9), 9, "exact_match", "idm"),
         "best_constant": (pytest.approx(300 / 9), 9, "exact_match", "idm"),
     }
-    assert analysis.notes == ["idm, constant: cut", "idm, best_constant: close"]
+    assert analysis.notes == ["idm, test, constant: cut", "idm, test, best_constant: close"]
     assert all("method" not in row and "seed" not in row for row in analysis.scores)
+
+
+def test_of_source_sentences_all_are_answered_on_each_split(tmp_path: Path):
+    """Without predictions. `a` and `b` are equally frequent in training."""
+    targets = {
+        "train": ["b", "b", "a", "a", "c"],
+        "in_distribution": ["b"],
+        "test": ["c", "c", "a", "d"],
+    }
+    for split, texts in targets.items():
+        sources = [f"{split} {number}" for number in range(len(texts))]
+        table = pa.table({"source": sources, "target": texts})
+        pq.write_table(table, tmp_path / f"{split}.parquet")
+    run = TrainedRun("scan", "lrf", "default", 1, "reduced", tmp_path / "run", tmp_path)
+    analysis = analyse([run], Options(splits=["test", "in_distribution"]))
+    assert [(row["split"], row["readout"], row["value"], row["n"]) for row in analysis.scores] == [
+        ("test", "constant", 25, 4),
+        ("test", "best_constant", 50, 4),
+        ("in_distribution", "constant", 0, 1),
+        ("in_distribution", "best_constant", 100, 1),
+    ]
+    assert analysis.notes == [
+        "scan, test, constant: a",
+        "scan, test, best_constant: c",
+        "scan, in_distribution, constant: a",
+        "scan, in_distribution, best_constant: b",
+    ]
 
 
 def test_without_predictions_it_is_one_line(run: TrainedRun):

@@ -11,6 +11,7 @@ from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.evaluation.scores import write_scores
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +48,9 @@ def test_each_paper_is_judged_on_its_own_seeds(here: Path):
         assert main(["new-paper", key]) == 0
         file = here / f"papers/{key}/experiments.yaml"
         file.write_text(file.read_text().replace("small: [1, 2, 3]", f"small: {seeds}"))
+        analysis = here / f"results/small/analyses/{key}/constant-answers"
+        analysis.mkdir(parents=True)
+        write_scores(analysis / "scores.csv", [])
     for seed in range(1, 6):
         write_run(
             here / "results/small", Run("scan-jump-x2", "transformer", "default", seed), 10 * seed

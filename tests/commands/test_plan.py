@@ -86,7 +86,7 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     assert tuple(row) == STEP_TIME_COLUMNS
     assert (row["seconds_per_step"], row["checkpoint_bytes"]) == ("0.6", "2000000")
 
-    steps = 100  # of the demo
+    steps = 500  # of the demo on SCAN
     run = Run("scan-jump-x2", "transformer", "default", 9)
     expected = (pytest.approx(2 * steps * 0.6 / 3600), 0)
     assert estimate_hours(load_catalogue(), [run, run], "demo", "fp32", "cpu") == expected

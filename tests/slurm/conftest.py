@@ -57,7 +57,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def lengthened(project: Project) -> Project:
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", f"max_steps: {STEPS},")
+    project.set_demo_steps(STEPS)
     command = "workflow_scripts train --device {resources.device:q}"
     project.edit("rules/train.smk", command, f"{command} --save-every 1")
     return project

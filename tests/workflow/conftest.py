@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Project:
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run of three steps, with its data and its scores."""
     project = copied(tmp_path_factory.mktemp("made"))
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 3,")
+    project.set_demo_steps(3)
     with plain_environment():
         project.make(SCORES)
     return project

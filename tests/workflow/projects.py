@@ -97,6 +97,11 @@ class Project:
         assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
         path.write_text(text.replace(old, new))
 
+    def set_demo_steps(self, steps: int) -> None:
+        """Change the number of steps of the demo's trainings, on SCAN and elsewhere."""
+        for file, usual in (("kinds.yaml", 100), ("scan.yaml", 500)):
+            self.edit(f"catalogue/tasks/{file}", f"max_steps: {usual},", f"max_steps: {steps},")
+
     @contextmanager
     def edited(self, file: str) -> Iterator[Any]:
         """The content of a YAML file, without shared parts; what the block makes of it is written

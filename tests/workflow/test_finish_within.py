@@ -67,7 +67,7 @@ def read_results(project: Project, run: str) -> dict[str, bytes]:
 
 
 def test_with_enough_time_everything_is_finished_and_exported(project: Project):
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4,")
+    project.set_demo_steps(4)
     assert project.command("new-paper", "mine").returncode == 0
     words = ("--papers", "mine", "--finish-within", "5m")
     done = project.make(*words)
@@ -101,7 +101,7 @@ def test_with_enough_time_everything_is_finished_and_exported(project: Project):
 
 def test_with_little_time_the_runs_of_primary_claims_are_finished(project: Project):
     """A run that does not fit is not started; the command of the message makes it."""
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 10,")
+    project.set_demo_steps(10)
     set_step_times(project, transformer=0.01, sal=20)
     targets = [scores(run) for run in (OTHER, SECOND_PRIMARY, PRIMARY)]
     began = time.monotonic()
@@ -128,7 +128,7 @@ def test_a_training_that_takes_too_long_is_saved_and_continues(
     """Its step time is far too short in the table. All bits are those of an undisturbed run."""
     project, undisturbed = copied(tmp_path / "first"), copied(tmp_path / "second")
     for each in (project, undisturbed):
-        each.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4000,")
+        each.set_demo_steps(4000)
         set_step_times(each, transformer=0.0001)
         each.make(DATA)
     tools = FakeTools(tmp_path / "tools")
@@ -158,7 +158,7 @@ def test_a_training_that_takes_too_long_is_saved_and_continues(
 
 @pytest.mark.quick_faults
 def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(project: Project):
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 100000,")
+    project.set_demo_steps(100000)
     set_step_times(project)
     process = subprocess.Popen(
         ["./reproduce", "--finish-within", "1h", TRAINED],
@@ -188,7 +188,7 @@ def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(
 
 @pytest.mark.faults
 def test_a_failed_run_is_tried_once_and_the_others_are_exported(project: Project):
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4,")
+    project.set_demo_steps(4)
     set_step_times(project, transformer=0.01, sal=0.01)
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["sq-transformer"]["variants"]["sal"]["training"] = {"learning_rate": 1e30}

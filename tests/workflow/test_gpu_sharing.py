@@ -265,7 +265,7 @@ def test_a_failed_job_ends_mps_too(project, tools):
 )
 def test_stopped_by_a_signal_it_saves_the_training_and_ends_mps(ctrl_c, project, tools):
     """Ctrl-C reaches all processes of the terminal, SIGTERM only ./reproduce itself."""
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 100000,")
+    project.set_demo_steps(100000)
     tools.add_smi(70)
     tools.add_mps()
     command = ["./reproduce", *GPU_PROFILE, TRAINED]

@@ -22,7 +22,7 @@ REFUSED = "error: another ./reproduce is running in this folder; wait until it e
 @pytest.fixture
 def long_run(project):
     """A copy whose demo trains far longer than a test."""
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 100000,")
+    project.set_demo_steps(100000)
     return project
 
 
@@ -85,7 +85,8 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     assert list((long_run.root / ".snakemake").glob("locks/*")), (
         "this test needs a lock that was left"
     )
-    long_run.edit("catalogue/tasks/kinds.yaml", "max_steps: 100000,", "max_steps: 3,")
+    for file in ("kinds.yaml", "scan.yaml"):
+        long_run.edit(f"catalogue/tasks/{file}", "max_steps: 100000,", "max_steps: 3,")
     done = long_run.make(TARGET)
     assert "LockException" not in done.stderr
     assert (long_run.root / TARGET).exists()
@@ -176,7 +177,7 @@ def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(l
 @pytest.mark.faults
 def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(project):
     """Snakemake alone would train the run again, since it did not see the end of the job."""
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 300,")
+    project.set_demo_steps(300)
     with orphan(project):
         wait_until((project.root / TARGET).exists)
     before = (project.root / TARGET).read_bytes()

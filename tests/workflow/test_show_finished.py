@@ -92,7 +92,7 @@ def failing(project: Project) -> Project:
         (folder / name).write_text(content)
     with project.edited("config.yaml") as config:
         config["papers"] = ["mine"]
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 3,")
+    project.set_demo_steps(3)
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["sq-transformer"]["init"] = {"hub": GATED, "revision": REVISION}
     project.edit(

@@ -33,16 +33,27 @@ axes:
   model: # label of a row -> whose scores it shows
     Transformer: {{method: transformer, variant: default}}
 
+analyses:
+  constant-answers: # one answer to all commands: what has learnt something is better
+    module: constant_answers
+    runs: {{each: [model], task: scan-jump-x2}}
+    options: {{splits: [test, in_distribution]}}
+
 displays:
   table1:
     source: Table 1
     title: Fill in what the table shows
     group: Results
-    cells: {{task: scan-jump-x2}}
-    rows: {{each: [model]}}
+    # on the whole test set, unless a row or a column says otherwise
+    cells: {{task: scan-jump-x2, split: test, subset: all, metric: exact_match}}
+    rows:
+      - {{each: [model]}}
+      - {{row: best constant answer, analysis: constant-answers, readout: best_constant}}
     columns:
-      # on the whole test set, unless it says split and subset
-      - {{column: ADDJUMP 2x, metric: exact_match}}
+      # new combinations: training has `jump` alone
+      - {{column: ADDJUMP 2x}}
+      # at demo, commands like those of training that are not trained on
+      - {{column: in distribution, split: in_distribution}}
 """,
     "claims.yaml": f"""{SCHEMA}claims.json
 # What the paper says, as comparisons: <display>/<row>/<column> with another cell or a number.

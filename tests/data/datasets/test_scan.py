@@ -198,3 +198,33 @@ def test_number_of_commands(primitives, commands):
     parts = scan.list_phrases(["walk", "look", "run", "jump", *"abcde"][:primitives])
     assert len(parts) == 3 * (7 * primitives + 6)
     assert scan.count_commands(parts) == commands
+
+
+@pytest.mark.parametrize("name", ["add_jump", "around_right", "add_jump_2x"])
+def test_longest_actions_leaves_out_every_longer_command(name):
+    """No other command is left out; `walk around right` has 8 actions."""
+    usual = prepare_data(scan, {"set": name}, {}).splits
+    short = prepare_data(scan, {"set": name, "longest_actions": 9}, {})
+    for split in ("train", "test"):
+        expected = [example for example in usual[split] if len(example.target.split()) <= 9]
+        assert short.splits[split] == expected != usual[split]
+    longest = max(len(row.target.split()) for rows in short.splits.values() for row in rows)
+    assert longest == 9 and short.protocol == "reduced"
+
+
+def test_commands_that_are_held_out_are_like_those_of_training_and_none_of_them():
+    options = {"set": "add_jump_2x", "in_distribution": 300}
+    usual = prepare_data(scan, options, {}).splits
+    made = prepare_data(scan, options | {"hold_out": True}, {})
+    held_out = made.splits["in_distribution"]
+    assert len(set(held_out)) == 300 and not set(held_out) & set(made.splits["train"])
+    taken = Counter(usual["train"]) - Counter(made.splits["train"])
+    assert taken == Counter(held_out)
+    # All lone primitives are trained on, as often as without; `jump` is nowhere else.
+    assert all(" " in example.source for example in held_out)
+    assert not any("jump" in example.source for example in held_out)
+    assert (made.splits["test"], made.splits["valid"]) == (usual["test"], usual["valid"])
+    assert made.protocol == "reduced"
+    limited = prepare_data(scan, options | {"hold_out": True, "limit": {"train": 500}}, {}).splits
+    assert limited["in_distribution"] == held_out and len(limited["train"]) == 500
+    assert Example("jump", "I_JUMP") in limited["train"]

@@ -1,9 +1,11 @@
 """Options of the analysis constant_answers."""
 
+from pydantic import Field
+
 from workflow_scripts.common.validation import SplitName, StrictModel
 
 
 class Options(StrictModel):
-    """The prompts that are answered."""
+    """The splits whose inputs are answered."""
 
-    split: SplitName = "test"
+    splits: list[SplitName] = Field(["test"], min_length=1)

@@ -8,7 +8,7 @@ D -> U left | U right | turn left | turn right        U -> walk | look | run | j
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -48,14 +48,19 @@ class Options(SplitOptions):
     from: `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
     atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps
         the total of these lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
+    longest_actions: leaves out commands with more actions, from every split.
     in_distribution: number of distinct training commands in the split `in_distribution`.
+    hold_out: takes these commands out of the training set. No lone primitive is one of them, since
+        training shows some primitives nowhere else.
     """
 
     set: Literal["add_jump", "around_right", "add_jump_2x", "complexity"]
     origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
     multiple: PositiveInt | None = None
     atomic_copies: PositiveInt | None = None
+    longest_actions: PositiveInt | None = None
     in_distribution: PositiveInt = 500
+    hold_out: bool = False
 
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
@@ -71,7 +76,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     train, test = load_commands(settings, sources)
     notes = []
     protocol = "paper"
-    if settings.limit:
+    if settings.limit or settings.longest_actions or settings.hold_out:
         protocol = "reduced"
     if renaming:
         train, is_complete, notes = make_renamed_training_set(renaming, settings.seed)
@@ -79,16 +84,50 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
         # are `reduced`.
         if not is_complete:
             protocol = "reduced"
+    if settings.longest_actions:
+        train = select_short_commands(train, settings.longest_actions)
+        test = select_short_commands(test, settings.longest_actions)
+        notes.append(f"commands with more than {settings.longest_actions} actions are left out")
+    held_out = []
+    if settings.hold_out:
+        candidates = {example for example in train if " " in example.source}
+        held_out = draw_in_distribution(candidates, settings)
+        train = remove_examples(train, held_out)
     splits, notes_on_splits = make_splits(train, test, {}, settings)
-    distinct = sorted(set(splits["train"]))
-    positions = sample_indices(distinct, settings.in_distribution, settings.seed, "in_distribution")
-    splits["in_distribution"] = [distinct[position] for position in positions]
     notes += notes_on_splits
+    if settings.hold_out:
+        splits["in_distribution"] = held_out
+        notes.append(
+            f"in_distribution: {len(held_out)} commands, drawn with seed {settings.seed} and taken "
+            "out of the training set"
+        )
+        return Seq2SeqDataset(splits, notes, protocol)
+    distinct = set(splits["train"])
+    splits["in_distribution"] = draw_in_distribution(distinct, settings)
     notes.append(
-        f"in_distribution: {len(positions)} of {len(distinct)} distinct training commands, drawn "
-        f"with seed {settings.seed}; they stay in the training set, so this split shows the fit"
+        f"in_distribution: {len(splits['in_distribution'])} of {len(distinct)} distinct training "
+        f"commands, drawn with seed {settings.seed}; they stay in the training set, so this split "
+        "shows the fit"
     )
     return Seq2SeqDataset(splits, notes, protocol)
+
+
+def draw_in_distribution(candidates: Collection[Example], settings: Options) -> list[Example]:
+    """Draw the split `in_distribution` from distinct commands."""
+    examples = sorted(candidates)
+    positions = sample_indices(examples, settings.in_distribution, settings.seed, "in_distribution")
+    return [examples[position] for position in positions]
+
+
+def remove_examples(examples: Sequence[Example], removed: Sequence[Example]) -> list[Example]:
+    """Return the examples without any copy of those in `removed`."""
+    absent = set(removed)
+    return [example for example in examples if example not in absent]
+
+
+def select_short_commands(examples: Sequence[Example], longest: int) -> list[Example]:
+    """Return the commands of at most `longest` actions."""
+    return [example for example in examples if len(example.target.split(" ")) <= longest]
 
 
 def load_commands(
