@@ -69,7 +69,7 @@ def test_the_folder_is_loaded_and_no_code_of_the_wheel_runs(blank, tmp_path):
 
 
 def test_a_config_names_registered_functions_and_no_module(blank, tmp_path):
-    """Another name is refused, though a module of it lies next to the config."""
+    """Another name is refused, even of a module in the folder of the config."""
     config = blank.config.to_str().replace(
         "before_creation = null", f'before_creation = {{"@callbacks": "{NAME}.run"}}'
     )

