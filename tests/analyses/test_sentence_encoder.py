@@ -54,7 +54,7 @@ def test_bird(tmp_path, mirror, minilm):
     run = prepared(tmp_path, "bird", prepare_data(bird, {"set": "all"}, sources))
     repository = load_repositories()[MODEL]
     analysis = analyse(
-        [run, run], Options(model=MODEL), {repository.wheel: find_wheel(MODEL, tmp_path)}
+        [run, run], Options(model=MODEL), {repository.wheel: find_wheel(repository.wheel, tmp_path)}
     )
     assert found(analysis, metric="pearson") == [pytest.approx(67.32, abs=0.05)]
     assert found(analysis, metric="spearman") == [pytest.approx(70.99, abs=0.05)]

@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from tests.training.causal_toy import causal_spec, write_prompts, write_text
+from tests.training.causal_toy import KINDS, causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.set_up import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
@@ -44,7 +44,7 @@ def test_sizes_are_those_of_the_data_and_of_the_model(run):
     examples = {
         row["split"]: (row["value"], row["protocol"])
         for row in scores
-        if row["metric"] == "examples"
+        if row["metric"] == "examples" and row["subset"] == "all"
     }
     for split, found in examples.items():
         assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
@@ -56,3 +56,20 @@ def test_sizes_are_those_of_the_data_and_of_the_model(run):
     )
     # As causal_spec has them.
     assert [sizes[name] for name in ("layers", "heads", "width", "feed_forward")] == [2, 2, 32, 64]
+
+
+def test_examples_of_a_model_are_those_whose_answer_is_one_token(run):
+    scores = analyse([run], NoOptions()).scores
+    counts = {
+        row["split"]: (row["value"], row["task"])
+        for row in scores
+        if row["metric"] == "examples" and row["subset"] == run.method
+    }
+    assert counts.keys() == {"train", "valid", "test"}
+    fewer = 0
+    for split, found in counts.items():
+        labels = pq.read_table(run.data / f"{split}.parquet")["label"].to_pylist()
+        answerable = [label for label in labels if label in KINDS]  # the others are several tokens
+        assert found == (len(answerable), "idm")
+        fewer += len(labels) - len(answerable)
+    assert fewer > 0

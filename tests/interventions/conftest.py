@@ -13,11 +13,11 @@ from workflow_scripts.interventions.synonym_resources import SynonymResources, l
 
 @pytest.fixture(scope="session")
 def resources(tmp_path_factory: pytest.TempPathFactory) -> SynonymResources:
-    return load_resources(write_sources(tmp_path_factory.mktemp("sources")))
+    return load_resources(write_sources(tmp_path_factory.mktemp("sources")), Options())
 
 
 @pytest.fixture(scope="session")
 def real(mirror: Path) -> SynonymResources:
     return load_resources(
-        {name: mirror / name for name in CandidateSpec("test", Options()).sources}
+        {name: mirror / name for name in CandidateSpec("test", Options()).sources}, Options()
     )

@@ -6,6 +6,8 @@ import importlib
 import json
 import re
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +33,7 @@ from workflow_scripts.interventions.candidates import (
     split_words,
 )
 from workflow_scripts.interventions.settings import Options
+from workflow_scripts.interventions.spacy_models import tag_tokens
 from workflow_scripts.interventions.synonym_resources import (
     build_gloss_vectors,
     make_stand_in_resources,
@@ -65,8 +68,9 @@ def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resourc
         6: ("big", "a"),
         7: ("car", "n"),
     }
-    assert find_queries(content, resources) == expected
-    assert find_queries("dog ran fast", resources)[2] == Query("fast", "r")
+    assert find_queries(content, resources, 3) == expected
+    assert find_queries(content, resources, 2) == expected | {8: ("ax", "n")}
+    assert find_queries("dog ran fast", resources, 3)[2] == Query("fast", "r")
 
 
 def read_description(table):
@@ -83,7 +87,7 @@ def test_candidates_are_cleaned_words_of_the_synsets(resources):
         build(
             ["dog dogs car big pleasant bad axes animal"],
             resources,
-            Options(**{"vectors": "glosses"}),
+            Options(),
         )
     )
     assert found == {
@@ -99,14 +103,7 @@ def test_candidates_are_cleaned_words_of_the_synsets(resources):
 
 
 def test_the_best_candidates_are_kept(resources):
-    assert (
-        len(
-            words_of(build(["dogs"], resources, Options(**{"vectors": "glosses", "top": 2})))[
-                "dogs"
-            ]
-        )
-        == 2
-    )
+    assert len(words_of(build(["dogs"], resources, Options(top=2)))["dogs"]) == 2
 
 
 def test_ranking_is_that_of_plain_loops(resources):
@@ -123,7 +120,7 @@ def test_ranking_is_that_of_plain_loops(resources):
     found = rank_candidates(queries, find_wordnet_synonyms(queries, resources), vectors, 0.6, 2)
     for query in queries:
         scored = []
-        for _, text in find_wordnet_synonyms([query], resources):
+        for text in (pair.text for pair in find_wordnet_synonyms([query], resources)):
             similarity = float(np.dot(vectors.embed([query.word])[0], vectors.embed([text])[0]))
             difference = abs(compute_polarities([query.word])[0] - compute_polarities([text])[0])
             scored.append((-round(0.6 * similarity + 0.4 * (1 - difference), 6), text))
@@ -136,7 +133,7 @@ def test_ranking_is_that_of_plain_loops(resources):
 
 def test_a_word_is_no_synonym_of_itself_in_another_spelling(resources):
     pairs = find_wordnet_synonyms([Query("motor-car", "n")], resources)
-    assert [text for _, text in pairs] == ["auto", "car", "machine"]
+    assert [pair.text for pair in pairs] == ["auto", "car", "machine"]
 
 
 def test_polarity_is_textblobs():
@@ -183,7 +180,7 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
     contents = ["dog car", "big animal", "dog car", "the"]
     files = [tmp_path / name for name in ("one.parquet", "other.parquet")]
     for file, order in zip(files, (1, -1), strict=True):
-        pq.write_table(build(contents[::order], resources, Options(**{"vectors": "glosses"})), file)
+        pq.write_table(build(contents[::order], resources, Options()), file)
     assert files[0].read_bytes() == files[1].read_bytes()
     known = read_description(pq.read_table(files[0]))
     assert (known["contents"], known["words"], known["words_with_candidates"]) == (3, 5, 4)
@@ -195,19 +192,18 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
 def test_errors_are_one_line(resources, tmp_path):
     with pytest.raises(UserError, match=r"unknown key 'topp'; did you mean 'top'\?"):
         parse_as(Options, {"topp": 5}, "options")
-    for name in ("no_such_model", "no_such.model"):
-        with pytest.raises(
-            UserError, match=rf"spaCy model {name} is not installed; .*set vectors: glosses$"
-        ):
-            build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": name}))
-    with pytest.raises(
-        UserError,
-        match=r"spacy_model numpy is no model of this version of spaCy .*name another one$",
-    ):
-        build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": "numpy"}))
+    for name in ("no_such_model", "en_core_web_lg"):
+        with pytest.raises(UserError, match="spacy_model"):
+            parse_as(Options, {"spacy_model": name}, "options")
+    with pytest.raises(UserError, match="words: spacy needs the parts of speech of tagger: spacy"):
+        parse_as(Options, {"words": "spacy", "vectors": "spacy"}, "options")
+    with pytest.raises(UserError, match="words: spacy needs the similarities of vectors: spacy"):
+        parse_as(Options, {"words": "spacy", "tagger": "spacy"}, "options")
+    with pytest.raises(UserError, match="resources: stand_in has no spaCy model"):
+        parse_as(Options, {"resources": "stand_in", "tagger": "spacy"}, "options")
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read_candidates(tmp_path / "nothing.parquet")
-    table = build(["dog"], resources, Options(**{"vectors": "glosses"}))
+    table = build(["dog"], resources, Options())
     at = table.schema.get_field_index("positions")
     uneven = table.set_column(
         at, table.schema.field(at), pa.array([[0, 1]], table.schema.field(at).type)
@@ -236,11 +232,24 @@ def pipeline():
 
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
-    row = build(["dog"], resources, Options(**{"vectors": "auto"}), pipeline).to_pylist()[0]
+    resources = replace(resources, pipeline=pipeline)
+    row = build(["dog"], resources, Options(vectors="spacy")).to_pylist()[0]
     # `domestic` and `canis` have no vector; equal scores are sorted alphabetically, `frump` has a
     # negative cosine.
     assert row["candidates"][0][-1] == "frump"
     assert row["scores"][0][-1] == pytest.approx(0.6 * np.cos(np.radians(200)) + 0.4, abs=1e-5)
+
+
+def test_a_pipeline_without_vectors_is_one_line(resources):
+    spacy = pytest.importorskip("spacy")
+    resources = replace(resources, pipeline=spacy.blank("en"))
+    with pytest.raises(UserError, match="has no vectors; name one that has, such as en_core_web"):
+        build(["dog"], resources, Options(vectors="spacy"))
+
+
+def test_resources_without_a_pipeline_are_one_line(resources):
+    with pytest.raises(UserError, match="these resources have no spaCy model; read them with one"):
+        build(["dog"], resources, Options(vectors="spacy"))
 
 
 def test_a_whole_data_set_of_real_glosses(real, tmp_path):
@@ -253,7 +262,7 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
     contents = [
         glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 500, replace=False)
     ]
-    table = build(contents, real, Options(**{"vectors": "glosses"}))
+    table = build(contents, real, Options())
     known, rows = read_description(table), table.to_pylist()
     assert 0.4 < known["words_with_candidates"] / known["words"] < 0.6
     seen = Counter(text for row in rows for texts in row["candidates"] for text in texts)
@@ -343,41 +352,91 @@ def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pip
         3: Query("big", "n"),
         4: Query("pleasant", "a"),
     }
-    assert find_queries(content, resources, tagging_pipeline) == by_spacy
-    assert find_queries(content, resources)[2] == Query("car", "n")
-    table = build([content], resources, Options(**{"vectors": "auto"}), tagging_pipeline)
-    assert read_description(table)["tags"] == "spacy"
+    tagged = replace(
+        resources, tag=partial(tag_tokens, tagging_pipeline), pipeline=tagging_pipeline
+    )
+    assert find_queries(content, tagged, 3) == by_spacy
+    assert find_queries(content, resources, 3)[2] == Query("car", "n")
+    table = build([content], tagged, Options(tagger="spacy", vectors="spacy"))
+    assert read_description(table)["options"]["tagger"] == "spacy"
     # WordNet has no verb `car` and no noun `big`.
     assert table.to_pylist()[0]["words"] == ["dogs", "pleasant"]
-    with tagging_pipeline.select_pipes(disable="tagger"):
-        table = build([content], resources, Options(**{"vectors": "auto"}), tagging_pipeline)
-    assert read_description(table)["tags"] == "nltk"
+    table = build([content], resources, Options())
     assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]
 
 
-def test_an_installed_pipeline_is_found_by_its_name(
-    resources, tagging_pipeline, tmp_path, monkeypatch
-):
-    """A package of the form that spaCy's own models have."""
-    name = "en_made_here"
-    package, facts_of_package = tmp_path / name, tmp_path / f"{name}-1.0.0.dist-info"
-    package.mkdir()
-    tagging_pipeline.to_disk(package / f"{name}-1.0.0")
-    meta = json.dumps(tagging_pipeline.meta | {"name": "made_here", "version": "1.0.0"})
-    for folder in (package, package / f"{name}-1.0.0"):
-        (folder / "meta.json").write_text(meta)
-    load = "from spacy.util import load_model_from_init_py\n\ndef load(**more):\n    return "
-    (package / "__init__.py").write_text(f"{load}load_model_from_init_py(__file__, **more)\n")
-    facts_of_package.mkdir()
-    (facts_of_package / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n"
+# Words of a vocabulary: their vectors are random, and the tagger knows nouns by `n`, verbs by `v`.
+WORDS = ["nab", "nac", "nad", "nae", "vab", "vac", "vad", "vae", "nthe", "nrare", "n3", "Nbig", "n"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary_resources():
+    """A pipeline with a Vocab of random vectors, log probabilities, and a tagger by first letter."""
+    spacy = pytest.importorskip("spacy")
+
+    @spacy.Language.component("tag_by_letter")
+    def tag_by_letter(doc):
+        for token in doc:
+            token.tag_ = {"n": "NN", "v": "VB"}.get(token.text[0], "DT")
+        return doc
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tag_by_letter")
+    random = np.random.default_rng(5)
+    # A common part, so that many cosines are above 0.6 and some are not.
+    vectors = random.normal(size=(len(WORDS), 6)) + 1.0
+    for word, vector in zip(WORDS, vectors, strict=True):
+        nlp.vocab.set_vector(word, vector.astype(np.float32))
+    probabilities = dict.fromkeys([*WORDS, "nnovector"], -10.0) | {"nrare": -15.0}
+    small = make_stand_in_resources()
+    return replace(
+        small,
+        stop_words=frozenset({"nthe"}),
+        tag=partial(tag_tokens, nlp),
+        pipeline=nlp,
+        probabilities=probabilities,
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
-    table = build([content], resources, Options(**options))
-    known = read_description(table)
-    assert (known["vectors"], known["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
-    assert (
-        table.to_pylist()
-        == build([content], resources, Options(**options), tagging_pipeline).to_pylist()
-    )
+
+
+SPACY_WORDS = {"words": "spacy", "tagger": "spacy", "vectors": "spacy", "min_characters": 2}
+
+
+@pytest.mark.parametrize("neighbours", [2, 4, 10])
+def test_words_of_a_vocabulary_are_the_nearest_by_numpy(vocabulary_resources, neighbours):
+    """Plain loops: cosine, common words alone, part of speech before score, polarity of all 0."""
+    vocab = vocabulary_resources.pipeline.vocab
+    common = [word for word in WORDS if word not in ("nthe", "nrare", "n3", "Nbig", "n")]
+    options = Options(**SPACY_WORDS, neighbours=neighbours, top=3)
+    row = build([" ".join(WORDS[:8])], vocabulary_resources, options).to_pylist()[0]
+    found = dict(zip(row["words"], row["candidates"], strict=True))
+    scores = dict(zip(row["words"], row["scores"], strict=True))
+    used_other_pos = False
+    for word in common:
+        vector = vocab.get_vector(word).astype(float)
+        cosines = {}
+        for other in common:
+            theirs = vocab.get_vector(other).astype(float)
+            size = np.sqrt((vector**2).sum() * (theirs**2).sum())
+            cosines[other] = float((vector * theirs).sum() / size)
+        del cosines[word]
+        near = sorted(cosines, key=lambda other: -cosines[other])[:neighbours]
+        near = [other for other in near if cosines[other] > 0.6]
+        near.sort(key=lambda other: (other[0] != word[0], -cosines[other]))
+        assert found.get(word, []) == near[:3], word
+        used_other_pos |= any(other[0] != word[0] for other in near[:3])
+        expected = [0.6 * cosines[other] + 0.4 for other in near[:3]]
+        assert scores.get(word, []) == pytest.approx(expected, abs=2e-6)
+    assert used_other_pos
+    assert any(len(texts) < 3 for texts in found.values())
+
+
+def test_the_limit_of_log_probability_and_the_length_of_words(vocabulary_resources):
+    rare = Options(**SPACY_WORDS, min_log_probability=-15.1, min_similarity=-1, top=12)
+    row = build(["nab n"], vocabulary_resources, rare).to_pylist()[0]
+    assert row["words"] == ["nab"]  # `n` has one character
+    assert "nrare" in row["candidates"][0]
+    common = Options(**SPACY_WORDS, min_similarity=-1, top=12)
+    row = build(["nab n"], vocabulary_resources, common).to_pylist()[0]
+    assert sorted(row["candidates"][0]) == sorted(set(WORDS[1:8]))
+    with pytest.raises(UserError, match="no word of the spaCy model has a vector and a log prob"):
+        build(["nab"], vocabulary_resources, Options(**SPACY_WORDS, min_log_probability=0))

@@ -137,6 +137,52 @@ def stability_by_hand(states: list[Tensor], counted: Tensor) -> float:
     )
 
 
+def equation_5(states: list[Tensor], words: list[list[int]], temperature: float) -> Tensor:
+    """L_MI as equation 5 has it: over the layers `states` the mean, over the anchors the sum.
+
+    words: of each sentence the word of each token, -1 for none. The positives of a token are the
+    other tokens of its word, its negatives those of other words; a token without either is no
+    anchor. Equation 16 is this divided by the number of anchors.
+    """
+    total = torch.zeros((), dtype=torch.float64)
+    for layer in states:
+        for sentence, word_of in zip(layer.double(), words, strict=True):
+            tokens = [token for token, word in enumerate(word_of) if word >= 0]
+            for i in tokens:
+                positives = torch.zeros((), dtype=torch.float64)
+                negatives = torch.zeros((), dtype=torch.float64)
+                for j in tokens:
+                    similarity = torch.cosine_similarity(sentence[i], sentence[j], dim=0)
+                    weight = torch.exp(similarity / temperature)
+                    if word_of[j] != word_of[i]:
+                        negatives = negatives + weight
+                    elif j != i:
+                        positives = positives + weight
+                if positives > 0 and negatives > 0:
+                    total = total + positives.log() - (positives + negatives).log()
+    return -total / len(states)
+
+
+def count_anchors(words: list[list[int]]) -> int:
+    """Tokens with positives and negatives, of all sentences."""
+    count = 0
+    for word_of in words:
+        spoken = [word for word in word_of if word >= 0]
+        if len(set(spoken)) > 1:
+            count += sum(spoken.count(word) > 1 for word in spoken)
+    return count
+
+
+def equation_6(states: list[Tensor], real: Tensor) -> Tensor:
+    """L_Stability over each of `states` and the next, means over real tokens and features."""
+    total = torch.zeros((), dtype=torch.float64)
+    for before, after in pairwise(states):
+        before, after = before.double()[real], after.double()[real]
+        sizes = before.pow(2).mean() + after.pow(2).mean()
+        total = total + ((after - before).pow(2) / (sizes + 1e-8)).mean()
+    return total
+
+
 def recorders(model):
     """The forward hooks that `hidden_states` has registered on the modules of a model."""
     hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]

@@ -1,7 +1,6 @@
 """What a job is given and the code that it reaches, in short and in long."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,16 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import select_published_rows
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
-from workflow_scripts.interventions.settings import CandidateSpec, Options
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
-    fingerprint_candidates,
     fingerprint_training,
     load_modules,
     store_modules,
 )
 from workflow_scripts.tasks.run_spec import read_run_spec
-from workflow_scripts.workflow.changes import compare_fingerprints
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 
 ROOT = Path(__file__).parents[2]
@@ -100,30 +95,6 @@ def test_a_figure_is_given_the_numbers_that_it_shows(monkeypatch, shown):
     monkeypatch.setitem(options, "published", f"{shown}/{{word}}/Closest words/neighbours")
     given = of("figure", paper="sq_transformer", display="table5").spec["published"]
     assert {cell.split("/")[0] for cell in given} == {"table5", shown}
-
-
-def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
-    """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options'
-    own.
-    """
-    resolved = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
-
-    def with_options(**options: str) -> CandidateSpec:
-        return replace(resolved, options=Options(**resolved.to_json()["options"] | options))
-
-    spec = with_options(spacy_model="a_model")
-    without = fingerprint_candidates(spec)
-    assert without.spec == spec.to_json()
-    nowhere = with_options(spacy_model="no_such.model")
-    assert fingerprint_candidates(nowhere).spec == nowhere.to_json()
-    (tmp_path / "a_model").mkdir()
-    (tmp_path / "a_model/__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert list(compare_fingerprints(str(without), without.spec, fingerprint_candidates(spec))) == [
-        'vectors was unset and is "spacy"'
-    ]
-    chosen = with_options(spacy_model="a_model", vectors="glosses")
-    assert fingerprint_candidates(chosen).spec == chosen.to_json()
 
 
 def test_the_modules_of_the_code_are_stored(tmp_path):

@@ -171,6 +171,42 @@ def test_a_row_of_the_parts_has_the_settings_of_its_name():
         assert objective(row["variant"]) == whole | change, name
 
 
+def test_a_row_of_the_readings_has_the_settings_of_its_name():
+    whole = objective("carma")
+    equations = {"positives": "logsum", "negatives": 0, "stability_pairs": "paper"}
+    assert objective("paper-equations") == whole | equations
+    official = {"spans": "batch", "padding": True, "bos": True}
+    assert objective("official-spans") == whole | official
+    variants = {"FT": "ft", "CARMA": "carma", "equations": "paper-equations"}
+    variants |= {"spans": "official-spans", "space": "label-space"}
+    rows = displays()["table-readings"]["rows"]
+    assert len(rows) == 2 * 7 * 3 + 4
+    for row in rows:
+        name = row["row"].replace("by word", "", 1).split()
+        task = "idm-by-word" if "by word" in row["row"] else {"IDM": "idm", "SC": "sst"}[name[0]]
+        shown = (row["task"], row["method"], row["variant"])
+        assert shown == (task, METHODS[name[1]], variants[name[-1]])
+    catalogue = load_catalogue(ROOT)
+    spaced = resolve_run(catalogue, "sst/llama-small/label-space/seed-42", "full")
+    plain = resolve_run(catalogue, "sst/llama-small/ft/seed-42", "full")
+    assert spaced["model"] == plain["model"] | {"label_space": True}
+
+
+def test_the_equations_have_the_layers_of_the_paper_for_every_model_and_task():
+    """Appendix B.3: the ending layers, of Llama-3B on IDM 8 for stability and 12 for MI."""
+    idm = {"GPT2-S": 3, "GPT2-L": 8, "Gemma-2B": 10, "Llama-1B": 7, "Qwen-0.5B": 5, "Qwen-3B": 10}
+    sst = {"GPT2-S": 4, "GPT2-L": 12, "Gemma-2B": 10, "Llama-1B": 7, "Llama-3B": 8}
+    sst |= {"Qwen-0.5B": 5, "Qwen-3B": 7}
+    printed = {("idm", model): (last, last) for model, last in idm.items()}
+    printed |= {("sst", model): (last, last) for model, last in sst.items()}
+    printed["idm", "Llama-3B"] = (12, 8)
+    for (task, model), blocks in printed.items():
+        run = f"{task}/{MODELS[model]}/paper-equations/seed-42"
+        found = resolve_run(load_catalogue(ROOT), run, "full")["objective"]
+        assert (found["last_block_mi"], found["last_block_stability"]) == blocks, run
+        assert found["first_block"] == 0
+
+
 TASKS, RATES = {"IDM": "idm", "SC": "sst", "all": "all"}, {"25%": 0.25, "40%": 0.4}
 METRICS = {"seeds": "sd_training_seeds", "draws": "sd_draws"}
 

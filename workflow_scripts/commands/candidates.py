@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
 
     contents = read_table(args.data, spec.split, ["content"])["content"].to_pylist()
     if sources:
-        resources = load_resources(sources)
+        resources = load_resources(sources, spec.options)
     else:
         resources = make_stand_in_resources()
     candidates = build(contents, resources, spec.options)

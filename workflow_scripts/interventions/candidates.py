@@ -8,15 +8,19 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.wordnet import Lexicon
-from workflow_scripts.interventions.settings import PLACE, Options, is_installed
+from workflow_scripts.interventions.settings import Options
+from workflow_scripts.interventions.spacy_models import (
+    collect_common_words,
+    find_neighbours,
+    tag_words,
+)
 from workflow_scripts.interventions.synonym_resources import (
     PART_OF_SPEECH,
     SynonymResources,
@@ -26,10 +30,6 @@ from workflow_scripts.interventions.synonym_resources import (
     normalise_spelling,
 )
 
-if TYPE_CHECKING:
-    from spacy.language import Language
-
-SPACY_TAGGER = "tagger"  # the name of spaCy's component
 WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]|_)*)(?!\S)")
 TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
 ROUND = 6  # decimals of a score, so that ties do not depend on the order of additions on a machine
@@ -62,6 +62,17 @@ class Query(NamedTuple):
     pos: str
 
 
+class Replacement(NamedTuple):
+    """The index of a query, and a text that may replace its word.
+
+    `same_pos`: whether the text has the part of speech of the query.
+    """
+
+    query: int
+    text: str
+    same_pos: bool = True
+
+
 class Candidate(NamedTuple):
     """A text that may replace a word, and its score."""
 
@@ -79,14 +90,11 @@ def split_words(content: str) -> list[Word]:
 
 
 def find_queries(
-    content: str, resources: SynonymResources, nlp: "Language | None" = None
+    content: str, resources: SynonymResources, min_characters: int
 ) -> dict[int, Query]:
-    """Return position -> query of each word that may be replaced.
-
-    The tagger is that of `nlp`, if it has one, else that of `resources`.
-    """
+    """Return position -> query of each word that may be replaced."""
     words = split_words(content)
-    # The tagger was trained on text in which punctuation marks are separate tokens.
+    # A tagger was trained on text in which punctuation marks are separate tokens.
     tokens: list[str] = []
     token_of = []
     for word in words:
@@ -95,11 +103,11 @@ def find_queries(
             core_token += 1
         token_of.append(core_token)
         tokens += [text for text in (word.before, word.core, word.after) if text]
-    tags = _tag(tokens, resources, nlp)
+    tags = [tag for _, tag in resources.tag(tokens)]
     queries = {}
     for position, (word, token) in enumerate(zip(words, token_of, strict=True)):
         core = word.core.lower()
-        if len(core) < 3 or core in resources.stop_words:
+        if len(core) < min_characters or core in resources.stop_words:
             continue
         pos = PART_OF_SPEECH.get(tags[token][:2])
         if pos:
@@ -107,26 +115,12 @@ def find_queries(
     return queries
 
 
-def _tag(tokens: list[str], resources: SynonymResources, nlp: "Language | None") -> list[str]:
-    """Return the Penn Treebank tag of each token."""
-    if has_tagger(nlp):
-        from spacy.tokens import Doc
-
-        return [token.tag_ for token in nlp(Doc(nlp.vocab, words=tokens))]
-    return [tag for _, tag in resources.tag(tokens)]
-
-
-def has_tagger(nlp: "Language | None") -> bool:
-    """Return whether there is a spaCy pipeline, and it has a tagger."""
-    return nlp is not None and SPACY_TAGGER in nlp.pipe_names
-
-
 def find_wordnet_synonyms(
     queries: Sequence[Query], resources: SynonymResources
-) -> list[tuple[int, str]]:
-    """Return (index of a query, candidate), in order.
+) -> list[Replacement]:
+    """Return the candidates of WordNet, by query.
 
-    Candidates are synonyms of 1 or 2 words, without stop words and the word itself.
+    They are synonyms of 1 or 2 words, without stop words and the word itself.
     """
     pairs = []
     for index, query in enumerate(queries):
@@ -136,7 +130,28 @@ def find_wordnet_synonyms(
         for text in sorted(texts):
             has_stop_word = not resources.stop_words.isdisjoint(text.split(" "))
             if TEXT.fullmatch(text) and not has_stop_word:
-                pairs.append((index, text))
+                pairs.append(Replacement(index, text))
+    return pairs
+
+
+def find_similar_words(
+    queries: Sequence[Query], resources: SynonymResources, vectors: Vectors, options: Options
+) -> list[Replacement]:
+    """Return the candidates among the common words of the spaCy model, by query."""
+    nlp = resources.require_pipeline()
+    common = collect_common_words(
+        nlp, resources.probabilities, resources.stop_words, options.min_log_probability
+    )
+    words = [query.word for query in queries]
+    neighbours = find_neighbours(
+        vectors.embed(words), words, common, options.neighbours, options.min_similarity
+    )
+    tags = tag_words(nlp, sorted({neighbour.word for neighbour in neighbours}))
+    pairs = []
+    for neighbour in neighbours:
+        pos = PART_OF_SPEECH.get(tags[neighbour.word][:2])
+        same_pos = pos == queries[neighbour.index].pos
+        pairs.append(Replacement(neighbour.index, neighbour.word, same_pos))
     return pairs
 
 
@@ -152,21 +167,22 @@ def compute_polarities(texts: Sequence[str]) -> np.ndarray:
 
 def rank_candidates(
     queries: Sequence[Query],
-    pairs: Sequence[tuple[int, str]],
+    pairs: Sequence[Replacement],
     vectors: Vectors,
     weight: float,
     top: int,
 ) -> dict[Query, list[Candidate]]:
     """Return the `top` candidates of each query, the best first; equal scores alphabetically.
 
-    pairs: (index of a query, text that may replace its word). A query without a pair is left out.
+    Candidates of the same part of speech come before others. A query without a pair is left out.
     """
     # Each distinct word and text is looked up once. The arrays that end in _index are [pairs].
-    distinct_texts, text_index = np.unique([text for _, text in pairs], return_inverse=True)
+    distinct_texts, text_index = np.unique([pair.text for pair in pairs], return_inverse=True)
     distinct_words, word_of_query = np.unique(
         [query.word for query in queries], return_inverse=True
     )
-    query_index = np.array([index for index, _ in pairs], int)
+    query_index = np.array([pair.query for pair in pairs], int)
+    has_other_pos = np.array([not pair.same_pos for pair in pairs], bool)
     word_index = word_of_query[query_index]
     words = distinct_words.tolist()
     texts = distinct_texts.tolist()
@@ -179,77 +195,34 @@ def rank_candidates(
     exact_score = weight * similarity.astype(float) + (1 - weight) * (1 - polarity_gap)
     score = np.round(exact_score, ROUND)
     best: dict[Query, list[Candidate]] = {}
-    # By query, then from the highest score, then alphabetically.
-    for pair in np.lexsort((text_index, -score, query_index)):
+    # By query, then by part of speech, then from the highest score, then alphabetically.
+    for pair in np.lexsort((text_index, -score, has_other_pos, query_index)):
         candidates = best.setdefault(queries[query_index[pair]], [])
         if len(candidates) < top:
             candidates.append(Candidate(texts[text_index[pair]], float(score[pair])))
     return best
 
 
-def choose_vectors(
-    options: Options, lexicon: Lexicon, nlp: "Language | None" = None
-) -> tuple[Vectors, "Language | None"]:
-    """Return the word vectors, and the spaCy pipeline that they are from: None for glosses.
-
-    nlp: a pipeline in place of the installed one. Raises UserError if the pipeline is missing and
-    the options demand it, or if it has no vectors.
-    """
-    model = options.spacy_model
-    if options.vectors == "glosses":
-        return build_gloss_vectors(lexicon), None
-    if not nlp:
-        if not is_installed(model):
-            if options.vectors == "auto":
-                return build_gloss_vectors(lexicon), None
-            raise UserError(
-                f"{PLACE}: the spaCy model {model} is not installed; "
-                "install it, or set vectors: glosses"
-            )
-        nlp = load_spacy_model(model)
-    if not nlp.vocab.vectors_length:
-        raise UserError(
-            f"{PLACE}: the spaCy model {model} has no vectors; "
-            "name one that has, such as en_core_web_md"
-        )
-    return build_spacy_vectors(nlp), nlp
-
-
-def load_spacy_model(model: str) -> "Language":
-    """Load an installed spaCy pipeline. Raises UserError if that fails."""
-    import spacy
-
-    try:
-        return spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
-    # A package that is no model, or one of another version, fails in any way.
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{PLACE}: spacy_model {model} is no model of this version of spaCy ({reason}); "
-            "name another one"
-        ) from error
-
-
-def build(
-    contents: Sequence[str],
-    resources: SynonymResources,
-    settings: Options,
-    nlp: "Language | None" = None,
-) -> pa.Table:
+def build(contents: Sequence[str], resources: SynonymResources, settings: Options) -> pa.Table:
     """Build the table: one row per distinct content, in order, with the words that have candidates.
 
     Columns: content; positions, words, pos [n]; candidates, scores [n, up to top]. The same input
-    gives the same rows. `nlp` replaces the installed spaCy pipeline. Raises UserError for a missing
-    model.
+    gives the same rows. Raises UserError for a spaCy model without vectors that are needed.
     """
-    vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
+    if settings.vectors == "spacy":
+        vectors = build_spacy_vectors(resources.require_pipeline())
+    else:
+        vectors = build_gloss_vectors(resources.lexicon)
     queries_of: dict[str, dict[int, Query]] = {}
     distinct_queries: set[Query] = set()
     for content in sorted(set(contents)):
-        queries_of[content] = find_queries(content, resources, nlp)
+        queries_of[content] = find_queries(content, resources, settings.min_characters)
         distinct_queries.update(queries_of[content].values())
     queries = sorted(distinct_queries)
-    pairs = find_wordnet_synonyms(queries, resources)
+    if settings.words == "spacy":
+        pairs = find_similar_words(queries, resources, vectors, settings)
+    else:
+        pairs = find_wordnet_synonyms(queries, resources)
     best = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
     rows = [make_row(content, queries_of[content], best) for content in queries_of]
     texts = pa.list_(pa.string())
@@ -264,7 +237,6 @@ def build(
     description = {
         "options": settings.model_dump(),
         "vectors": vectors.name,
-        "tags": "spacy" if has_tagger(nlp) else "nltk",
         "contents": len(queries_of),
         "words": sum(len(content.split()) for content in queries_of),
         "words_with_candidates": sum(len(row["positions"]) for row in rows),

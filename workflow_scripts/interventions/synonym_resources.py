@@ -1,22 +1,37 @@
-"""Resources for synonyms: stop words, a tagger, WordNet, and word vectors.
+"""Resources for synonyms: stop words, a tagger, WordNet, a spaCy model, and word vectors.
 
-The vectors are of a spaCy model or of WordNet's glosses.
+The vectors are of the spaCy model or of WordNet's glosses.
 """
 
 import json
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.wordnet import Lexicon, read_lexicon
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import wordnet
-from workflow_scripts.interventions.settings import STOP_WORDS, TAGGER, WORDNET
+from workflow_scripts.interventions.settings import (
+    PLACE,
+    SPACY_WHEELS,
+    STOP_WORDS,
+    TAGGER,
+    WORD_PROBABILITIES,
+    WORDNET,
+    Options,
+)
+from workflow_scripts.interventions.spacy_models import (
+    load_pipeline,
+    read_probabilities,
+    tag_tokens,
+)
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -30,14 +45,23 @@ PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}
 
 @dataclass(frozen=True)
 class SynonymResources:
-    """Stop words, dictionary, and a function that tags tokens.
+    """Stop words, dictionary, a function that tags tokens, and what the options name of spaCy.
 
-    It returns (token, Penn Treebank tag) of each.
+    `tag` returns (token, Penn Treebank tag) of each token. `pipeline` is None where the options
+    name no spaCy model. `probabilities`: word -> its log probability.
     """
 
     stop_words: frozenset[str]
     tag: Callable[[list[str]], list[tuple[str, str]]]
     lexicon: Lexicon
+    pipeline: "Language | None" = None
+    probabilities: dict[str, float] = field(default_factory=dict)
+
+    def require_pipeline(self) -> "Language":
+        """Return the spaCy pipeline. Raises UserError if the resources were read without one."""
+        if self.pipeline is None:
+            raise UserError(f"{PLACE}: these resources have no spaCy model; read them with one")
+        return self.pipeline
 
 
 def load_tagger(archive: Path) -> Any:
@@ -52,16 +76,25 @@ def load_tagger(archive: Path) -> Any:
     return tagger
 
 
-def load_resources(sources: dict[str, Path]) -> SynonymResources:
+def load_resources(sources: dict[str, Path], options: Options) -> SynonymResources:
     """Read the resources from the files that `settings.CandidateSpec` names.
 
-    The sha256 of the files is verified before.
+    The sha256 of the files is verified before. Raises UserError if a spaCy model is none, or lacks
+    what the options need of it.
     """
     members = read_members(sources[STOP_WORDS], {"english"})
     stop_words = frozenset(members["english"].decode().split())
-    tagger = load_tagger(sources[TAGGER])
     lexicon = read_lexicon(sources[WORDNET])
-    return SynonymResources(stop_words, tagger.tag, lexicon)
+    tag = load_tagger(sources[TAGGER]).tag
+    if not options.reads_spacy:
+        return SynonymResources(stop_words, tag, lexicon)
+    pipeline = load_pipeline(sources[SPACY_WHEELS[options.spacy_model]])
+    if options.tagger == "spacy":
+        tag = partial(tag_tokens, pipeline)
+    probabilities = {}
+    if options.words == "spacy":
+        probabilities = read_probabilities(sources[WORD_PROBABILITIES])
+    return SynonymResources(stop_words, tag, lexicon, pipeline, probabilities)
 
 
 def make_stand_in_resources() -> SynonymResources:
@@ -171,8 +204,14 @@ def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
 def build_spacy_vectors(nlp: "Language") -> Vectors:
     """Return the vectors of a spaCy pipeline.
 
-    A text of several words has their mean, as a spaCy Doc.
+    A text of several words has their mean, as a spaCy Doc. Raises UserError if it has no vectors.
     """
+    name = f"{nlp.meta['lang']}_{nlp.meta['name']}"
+    if not nlp.vocab.vectors_length:
+        raise UserError(
+            f"{PLACE}: the spaCy model {name} has no vectors; "
+            "name one that has, such as en_core_web_md"
+        )
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         means = []
@@ -182,5 +221,4 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
         matrix = np.array(means, dtype=np.float32)
         return normalise_rows(matrix.reshape(-1, nlp.vocab.vectors_length))
 
-    name = f"{nlp.meta['lang']}_{nlp.meta['name']}"
     return Vectors(f"spaCy {name} {nlp.meta['version']}", embed)

@@ -16,7 +16,7 @@ from workflow_scripts.common.files import digest, read_json, write_json
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.data.data_spec import DataSpec
-from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
+from workflow_scripts.interventions.settings import CandidateSpec, Intervention
 from workflow_scripts.provenance.code import PACKAGE, digest_code, find_closure
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
@@ -104,19 +104,12 @@ def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> d
 
 
 def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
-    """Fingerprint the search for replacement words.
-
-    The spec does not hold whether the spaCy model is installed, which changes the result where it
-    is used.
-    """
-    content = spec.to_json()
-    if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
-        content["vectors"] = "spacy"
+    """Fingerprint the search for replacement words."""
     modules = (
         f"{PACKAGE}.interventions.candidates",
         f"{PACKAGE}.interventions.synonym_resources",
     )
-    return Fingerprint(content, modules)
+    return Fingerprint(spec.to_json(), modules)
 
 
 def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:

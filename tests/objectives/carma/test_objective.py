@@ -6,10 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.config.copies import ROOT
+from tests.config.filled import resolve_run
 from tests.models.small_models import decoder_input, make
 from tests.models.small_models import sentences as id_sentences
 from tests.objectives.carma_cases import (
     FAMILIES,
+    count_anchors,
+    equation_5,
+    equation_6,
     language_model,
     mi_by_hand,
     prompts,
@@ -19,6 +24,7 @@ from tests.objectives.carma_cases import (
 from tests.objectives.carma_cases import last_token_loss as LOSS  # noqa: N812
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.carma.objective import (
     compute_mutual_information,
@@ -245,6 +251,45 @@ def test_loss_on_language_models(family, positives):
     expected = 0.75 * parts["task"] + 0.25 * (0.5 * parts["mi"] + 2 * parts["stability"])
     torch.testing.assert_close(loss.detach(), expected)
     assert not any(value.requires_grad for value in parts.values())
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma"])
+def test_the_papers_equations_train_a_language_model(family):
+    """The catalogue's variant on the blocks of GPT2-S at `small`.
+
+    Each step's loss is equation 8 with 7, 6 and 16, which is 5 divided by the number of anchors.
+    """
+    run = "idm/gpt2-small/paper-equations/seed-42"
+    entry = resolve_run(load_catalogue(ROOT), run, "small")["objective"]
+    assert entry.pop("name") == "carma"
+    choices = carma.Settings(**entry)
+    last = choices.last_block_mi
+    assert last == choices.last_block_stability == 1
+    model = language_model(family)
+    for module in model.modules():
+        module.training = module is model  # CARMA is on, dropout off
+    batch = prompts(SENTENCES, bos=family == "gemma", more_padding=2)
+    words = batch.words.tolist()
+    in_words = batch.words.ge(0)
+    objective = carma.build(choices, LOSS)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(3):
+        hidden = model(input_ids=batch.ids, output_hidden_states=True).hidden_states[1:]
+        mi_expected = equation_5(hidden[: last + 1], words, 0.1) / count_anchors(words)
+        stability_expected = equation_6(hidden[: last + 2], in_words)
+        loss, parts = objective(model, batch)
+        added = 0.2 * mi_expected + 0.3 * stability_expected
+        weight = choices.weight
+        expected = (1 - weight) * parts["task"] + weight * added
+        assert torch.isfinite(loss)
+        assert int(parts["pairs"]) == count_anchors(words)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
