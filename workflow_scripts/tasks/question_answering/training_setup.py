@@ -22,7 +22,7 @@ from workflow_scripts.evaluation.span_metrics import compute_exact_match, comput
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import RowsBatch, TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
@@ -227,7 +227,7 @@ def set_up_training(
         validate = partial(validate_spans, valid, valid_batches)
     return TrainingSetup(
         model,
-        compute_span_loss,
+        ExampleLoss(compute_span_loss),
         batches,
         validate,
         partial(write_companions, model.encoder.config, init),

@@ -28,7 +28,7 @@ from workflow_scripts.evaluation.sentence_metrics import (
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
     RowsBatch,
@@ -68,7 +68,7 @@ class SentenceBatch(TensorBatch):
 
 
 @dataclass(frozen=True)
-class StateBatch:
+class StateBatch(TensorBatch):
     """Items as states of a frozen encoder: states [B, T, d], label [B] float32."""
 
     states: Tensor
@@ -300,7 +300,7 @@ def set_up_training(
         validate = partial(validate_sentences, valid_batches, settings.selection.metric)
     return TrainingSetup(
         model,
-        compute_sentence_loss,
+        ExampleLoss(compute_sentence_loss),
         batches,
         validate,
         partial(write_companions, model.encoder.config, init),
