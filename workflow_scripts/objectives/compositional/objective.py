@@ -98,14 +98,15 @@ class CatLoss(AdditiveLoss):
     def compute_terms(
         self, model: Pretraining, part: MaskedBatch, whole: MaskedBatch
     ) -> dict[str, Tensor]:
-        """Return the means over tokens and pairs of which L is a function."""
+        """Return the means over tokens and pairs of which L is a function.
+
+        Their order is that in which gradients are added up: another one has other last digits.
+        """
         settings = self.settings
         output = model.encoder(part.ids, part.real, part.types)
         cont = output.contextual
         comp = output.compositional
         states_of = {"mixed": output.last_hidden_state, "contextual": cont, "compositional": comp}
-        if settings.nuance:
-            states_of["gap"] = output.gaps[-1]
         terms: dict[str, Tensor] = {}
         for name, states in states_of.items():
             words, follows = compute_task_losses(model, states, part, whole, self.next_sentence)
@@ -118,6 +119,10 @@ class CatLoss(AdditiveLoss):
         if settings.nuance:
             for number, gap in enumerate(output.gaps):
                 terms[f"entropy_{number}"] = compute_gap_entropy(gap, part.real, whole.real)
+            last_gap = output.gaps[-1]
+            words, follows = compute_task_losses(model, last_gap, part, whole, self.next_sentence)
+            terms["mlm_gap"] = words
+            terms["nsp_gap"] = follows
         if settings.decomposition:
             self._require_sememes(part)
             terms["decomposition"] = compute_guided_decomposition(
