@@ -29,6 +29,7 @@ from workflow_scripts.tasks.sentence_prediction.training_setup import (
     Sentences,
     compute_sentence_loss,
 )
+from workflow_scripts.training.accumulation import make_gradients
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
@@ -63,7 +64,8 @@ def stepping(setup: TrainingSetup, batches: Iterator[SentenceBatch]) -> Callable
     """One step of the training loop on the next batch."""
     optimiser = torch.optim.AdamW(setup.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
-    return lambda: update_weights(setup, optimiser, 1.0, fp32, next(batches)) and None
+    gradients = make_gradients(setup, 1, fp32)
+    return lambda: update_weights(setup, optimiser, 1.0, gradients, next(batches)) and None
 
 
 def main() -> None:

@@ -31,7 +31,9 @@ def test_hidden_states_are_those_of_transformers(minilm: Path):
     tokenizer = load_tokenizer(minilm)
     vocabulary = extract_vocabulary(tokenizer, minilm)
     encoded = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
-    ids = [torch.tensor([vocabulary.cls, *each, vocabulary.sep]) for each in encoded]
+    ids = [
+        torch.tensor([vocabulary.special.cls, *each, vocabulary.special.sep]) for each in encoded
+    ]
     real = torch.nn.utils.rnn.pad_sequence(
         [torch.ones_like(each) for each in ids], batch_first=True
     )

@@ -136,6 +136,9 @@ def test_variants_on_addjump_change_what_they_are_called_after():
     }
     for variant, change in changes.items():
         assert differences(f"{JUMP}/sq-transformer/{variant}", base) == change, variant
+    for number in (3, 5):
+        change = differences(f"{JUMP}/sq-transformer/target-codes-{number}", base)
+        assert change == {"target_codes": number}
     plain = differences(f"{JUMP}/transformer/sinusoidal", f"{JUMP}/transformer/default")
     assert plain == {"positions": "sinusoidal", "gated": False}
 
@@ -327,3 +330,27 @@ def test_data_are_those_of_the_papers():
             every,
         )
         assert options["merges"] == 40_000
+
+
+@pytest.mark.parametrize(
+    ("task", "chosen", "others"),
+    [
+        ("cogs", (32, 16), [(8, 16), (16, 16), (32, 8), (32, 32)]),
+        ("cognition", (64, 32), [(16, 32), (32, 32), (128, 32), (64, 16), (64, 64), (64, 128)]),
+    ],
+)
+def test_the_other_codebooks_of_the_paper_change_their_sizes_alone(task, chosen, others):
+    """At the scale full, where they are asked for."""
+    catalogue = load_catalogue(ROOT)
+    for source, target in [chosen, *others]:
+        variant = "srl" if (source, target) == chosen else f"srl-codes-{source}-{target}"
+        run = f"{task}/sq-transformer/{variant}/seed-10"
+        spec = resolve_run(catalogue, run, "full")
+        assert (spec["model"].pop("source_codes"), spec["model"].pop("target_codes")) == (
+            source,
+            target,
+        )
+        rest = {key: spec[key] for key in ("model", "objective", "training", "problem")}
+        if (source, target) == chosen:
+            expected = rest
+        assert rest == expected

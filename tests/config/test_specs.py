@@ -26,6 +26,21 @@ def test_the_worst_protocol_of_data_and_scale_is_the_runs():
     assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "full")["protocol"] == "paper"
 
 
+def test_a_method_that_is_not_the_papers_says_so_also_for_given_weights():
+    """The protocol of CoGnition is that of its data for LRF alone."""
+    catalogue = load_catalogue(ROOT)
+    expected = {
+        "cognition/lrf/default/seed-1": "paper",
+        "cognition/sq-transformer/srl/seed-1": "reduced",
+        "cfq-mcd1/lrf/default/seed-1": "reduced",
+        "cfq-mcd1/roberta/plain/seed-1": "paper",
+        "bird/roberta-first-4/ft@paws/seed-1": "paper",
+        "bird/distilbert-style/ft@paws/seed-1": "reduced",
+    }
+    for run, protocol in expected.items():
+        assert resolve_run(catalogue, run, "full")["protocol"] == protocol, run
+
+
 def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
     spec = resolve_run(load_catalogue(ROOT), "idm/gpt2-small/ft/seed-42", "full")
     assert spec["init"]["hub"] == "openai-community/gpt2" and len(spec["init"]["revision"]) == 40

@@ -52,6 +52,17 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 
 
+def list_method_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
+    """Return the settings of a run's method and variant that apply at a scale, in their order."""
+    kind = catalogue.tasks[run.task].kind
+    method = catalogue.methods[run.method]
+    blocks = []
+    for block in (*method.blocks, *method.variants[run.training.variant].blocks):
+        if block.applies(run.task, kind, scale):
+            blocks.append(block)
+    return blocks
+
+
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
     last_blocks: dict[str, Block] = {}
@@ -77,11 +88,8 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
     of `problem`, `training` and `evaluation` in those of the kind of task.
     """
     kind = catalogue.tasks[run.task].kind
-    method = catalogue.methods[run.method]
     blocks = list_task_blocks(catalogue, run.task, scale)
-    for block in (*method.blocks, *method.variants[run.training.variant].blocks):
-        if block.applies(run.task, kind, scale):
-            blocks.append(block)
+    blocks += list_method_blocks(catalogue, run, scale)
     sections: dict[str, Entries] = {}
     problems = ErrorList()
     for section in SECTIONS:

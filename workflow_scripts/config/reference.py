@@ -40,7 +40,7 @@ GROUPS = {  # heading -> classes, each after those that it extends
     "config.yaml": (schema, "Config DataSources ModelSources"),
     "catalogue/tasks and catalogue/methods": (
         schema,
-        "Layer DataLayer Condition TaskEntry MethodEntry VariantEntry",
+        "Layer LabelledLayer DataLayer Condition TaskEntry MethodEntry VariantEntry",
     ),
     "catalogue/scales.yaml and catalogue/metrics.yaml": (schema, "Scale Jobs Metrics"),
     "experiments.yaml": (schema, "Experiments Experiment"),

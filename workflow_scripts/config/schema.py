@@ -164,7 +164,17 @@ class Layer(StrictModel):
     search: dict[str, Any] = {}
 
 
-class DataLayer(Layer):
+class LabelledLayer(Layer):
+    """Settings of a run, and how far they are the paper's."""
+
+    protocol: Protocol | None = Field(
+        None,
+        description="Of a task: what the data are. Of a method or variant: whether model and "
+        "procedure are the paper's. The worst of all that applies counts.",
+    )
+
+
+class DataLayer(LabelledLayer):
     """Settings of a run and of its data."""
 
     prepare: str | None = Field(
@@ -173,9 +183,6 @@ class DataLayer(Layer):
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[SourceName] | None = Field(
         None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
-    )
-    protocol: Protocol | None = Field(
-        None, description="What the data are; the worst of all that applies counts."
     )
 
 
@@ -204,7 +211,7 @@ class Condition(StrictModel):
         return self
 
 
-class Rule(Condition, Layer):
+class Rule(Condition, LabelledLayer):
     """Settings for some tasks, kinds of tasks or scales."""
 
 
@@ -260,7 +267,7 @@ class TaskEntry(DataLayer):
     )
 
 
-class VariantEntry(Layer):
+class VariantEntry(LabelledLayer):
     """What one comparison changes; it overrides the task and the method."""
 
     extends: str | None = Field(
@@ -272,7 +279,7 @@ class VariantEntry(Layer):
 Variants = Annotated[dict[Name, VariantEntry], Field(min_length=1)]
 
 
-class MethodEntry(Layer):
+class MethodEntry(LabelledLayer):
     """A model with its objective and the training choices of its authors; it overrides the task."""
 
     extends: str | None = Field(None, description="Entry that this one copies, with its rules.")

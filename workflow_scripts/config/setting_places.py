@@ -46,7 +46,7 @@ def list_setting_lines(
         lines.append(SettingLine("training.precision", precision, "config.yaml precision"))
     if isinstance(spec, RunSpec) and spec.phrases is not None:
         lines.append(SettingLine("phrases", spec.phrases, "catalogue/tasks"))
-    lines.append(SettingLine("protocol", spec.protocol, "the worst of data and scale"))
+    lines.append(SettingLine("protocol", spec.protocol, "the worst of data, method and scale"))
     return lines
 
 

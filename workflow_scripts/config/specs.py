@@ -11,12 +11,13 @@ from workflow_scripts.config.layers import (
     Entries,
     Setting,
     drop_places,
+    list_method_blocks,
     list_task_blocks,
     locate_errors,
     merge_section,
     merge_settings,
 )
-from workflow_scripts.config.schema import DataLayer, Init
+from workflow_scripts.config.schema import DataLayer, Init, LabelledLayer
 from workflow_scripts.data.data_spec import DATASETS, DataSpec, import_options_class
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -283,7 +284,7 @@ def _make_spec(
         run.method,
         run.variant,
         run.seed,
-        find_worst_protocol(data.protocol, catalogue.scales[scale].protocol),
+        _find_protocol(catalogue, run, scale, data),
         data,
         sections.model,
         sections.problem,
@@ -293,6 +294,16 @@ def _make_spec(
         _find_search(sections, values["search"], name),
         _find_phrases(catalogue, run, kind, sections, name),
     )
+
+
+def _find_protocol(catalogue: Catalogue, run: Run, scale: str, data: DataSpec) -> str:
+    """Return the worst protocol of the data, the scale, the method and the variant of a run."""
+    protocols = [data.protocol, catalogue.scales[scale].protocol]
+    for block in list_method_blocks(catalogue, run, scale):
+        content = block.content
+        if isinstance(content, LabelledLayer) and content.protocol:
+            protocols.append(content.protocol)
+    return find_worst_protocol(*protocols)
 
 
 def _check_blocks(sections: Sections, name: str) -> None:

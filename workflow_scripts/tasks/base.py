@@ -16,12 +16,59 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.batching import ShuffledBatches
+from workflow_scripts.tasks.batching import ShuffledBatches, TensorBatch
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
 Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
+
+
+class AdditiveLoss(ABC):
+    """A loss that can be computed from parts of a batch, and is exactly that of the whole batch.
+
+    Its terms are means over tokens or examples. Those of a part are divided by the numbers of the
+    whole batch, so they add up to the terms of the whole batch. The loss is a function of its
+    terms. If it is a weighted sum of them (`is_sum`), the losses of parts add up, too.
+    """
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the loss is a weighted sum of its terms."""
+        return True
+
+    @abstractmethod
+    def compute_terms(self, model: nn.Module, part: Any, whole: Any) -> dict[str, Tensor]:
+        """Return the terms of a part of the batch `whole`, or of all of it: scalars by name."""
+
+    @abstractmethod
+    def combine(self, terms: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts of it, which are logged) by the terms of a batch."""
+
+    def __call__(self, model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts) of a batch."""
+        return self.combine(self.compute_terms(model, batch, batch))
+
+
+@dataclass(frozen=True)
+class ExampleLoss(AdditiveLoss):
+    """A loss that is a mean over the examples of a batch, as are its parts."""
+
+    compute: Loss
+
+    def compute_terms(
+        self, model: nn.Module, part: TensorBatch, whole: TensorBatch
+    ) -> dict[str, Tensor]:
+        """Return loss and parts of a part, times its share of the examples."""
+        loss, parts = self.compute(model, part)
+        share = part.count_rows() / whole.count_rows()
+        return {name: share * value for name, value in {"loss": loss, **parts}.items()}
+
+    def combine(self, terms: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts)."""
+        parts = dict(terms)
+        loss = parts.pop("loss")
+        return loss, parts
 
 
 @dataclass(frozen=True)
@@ -51,13 +98,17 @@ class TrainingSetup:
     compilable: Sequence[nn.Module] = ()
 
 
-def average_over(values: Tensor, counted: Tensor) -> Tensor:
+def average_over(values: Tensor, counted: Tensor, whole: Tensor | None = None) -> Tensor:
     """Return the mean of values [...] where counted [...] is True, or 0 if it is nowhere.
 
+    With `whole` the sum is divided by the number of its True elements: the values are of a part of
+    a batch, and `whole` has what is counted in all of it.
     `values[counted].mean()` has a size that depends on the data, for which the program would have
     to wait.
     """
-    return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
+    if whole is None:
+        whole = counted
+    return torch.where(counted, values, 0.0).sum() / whole.sum().clamp(min=1)
 
 
 @dataclass(frozen=True)

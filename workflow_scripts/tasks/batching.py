@@ -17,7 +17,24 @@ CPU = torch.device("cpu")
 
 
 class TensorBatch:
-    """Base class of all batches: a dataclass of CPU tensors that can be copied to a device."""
+    """Base class of all batches: a dataclass of CPU tensors that can be copied to a device.
+
+    The first dimension of each tensor is that of the B examples.
+    """
+
+    def count_rows(self) -> int:
+        """Return the number of examples."""
+        first, *_ = fields(self)
+        return len(getattr(self, first.name))
+
+    def split(self, parts: int) -> list[Self]:
+        """Return `parts` batches of about as many examples each, or one for each example.
+
+        They have the padding of the whole batch, and share its memory.
+        """
+        parts = min(parts, self.count_rows())
+        columns = [getattr(self, field.name).tensor_split(parts) for field in fields(self)]
+        return [type(self)(*tensors) for tensors in zip(*columns, strict=True)]
 
     def to(self, device: torch.device) -> Self:
         """Copy the batch to `device`."""

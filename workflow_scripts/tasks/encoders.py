@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.encoder.model import PAD
-from workflow_scripts.models.hugging_face import use_gradient_checkpointing
+from workflow_scripts.models.encoder.model import SpecialTokens, find_special_tokens
+from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint
@@ -79,13 +79,20 @@ def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], M
 def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
     """Load the encoder of the folder `init` for fine-tuning.
 
-    Raises UserError if it is missing or broken.
+    Raises UserError if it is missing or broken, or has the tokenizer of another model.
     """
     if not init:
         raise UserError(
             f"{spec.method_name} starts from a pre-trained encoder; name it with --init"
         )
     encoder = load_encoder(init, spec.model)
+    tokenizer_file = init / "tokenizer.json"
+    special, _ = find_special_tokens(load_tokenizer(init), tokenizer_file)
+    if special.pad != encoder.config.pad_token_id:
+        raise UserError(
+            f"{tokenizer_file} has {special.pad} for padding, config.json "
+            f"{encoder.config.pad_token_id}; fetch the model again"
+        )
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder
@@ -120,37 +127,38 @@ def join_sentences(
     first: SelectedSequences,
     second: SelectedSequences | None,
     limit: int,
-    cls: int,
-    sep: int,
+    special: SpecialTokens,
     width: int = 0,
 ) -> JoinedSentences:
     """Make the texts `[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`.
 
-    limit: tokens of a text, at most. width: S, at least. Of a pair that is too long, the sentence
-    with more than half of the room is cut, or both.
+    Between two sentences there may be more than one [SEP]. limit: tokens of a text, at most. width:
+    S, at least. Of a pair that is too long, the sentence with more than half of the room is cut, or
+    both.
     """
+    separators = special.separators
     # The positions of [SEP] after the first sentence, and of the last [SEP]: [B, 1].
     if second is None:
         first_length = np.minimum(first.length, limit - 2)
         first_end = first_length[:, None] + 1
         text_end = first_end
     else:
-        room = limit - 3
+        room = limit - 2 - separators
         first_room = np.maximum(room - second.length, (room + 1) // 2)
         first_length = np.minimum(first.length, first_room)
         second_length = np.minimum(second.length, room - first_length)
         first_end = first_length[:, None] + 1
-        text_end = first_end + second_length[:, None] + 1
+        text_end = first_end + second_length[:, None] + separators
 
     column = np.arange(max(int(text_end.max()) + 1, width))
     real = column <= text_end
     types = (real & (column > first_end)).astype(np.int64)
-    ids = np.where(real, sep, PAD)
-    ids[:, 0] = cls
+    ids = np.where(real, special.sep, special.pad)
+    ids[:, 0] = special.cls
     words = np.zeros_like(real)
     _place_sentences(first, 1, first_end, ids, words)
     if second is not None:
-        _place_sentences(second, first_end + 1, text_end, ids, words)
+        _place_sentences(second, first_end + separators, text_end, ids, words)
     return JoinedSentences(ids, types, real, words)
 
 

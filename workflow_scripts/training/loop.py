@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
+from workflow_scripts.training.accumulation import AddGradients, make_gradients
 from workflow_scripts.training.graphs import GraphedUpdates
 from workflow_scripts.training.history import LoggedValue
 from workflow_scripts.training.machine import compute_in_fp32, describe_attempt
@@ -149,7 +150,8 @@ def make_update(
     With `graphed` the updates are CUDA graphs.
     """
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
-    update = partial(update_weights, setup, optimiser, settings.clip_norm, autocast)
+    add_gradients = make_gradients(setup, settings.accumulate, autocast)
+    update = partial(update_weights, setup, optimiser, settings.clip_norm, add_gradients)
     if not graphed:
         return update
     return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.is_compiled())
@@ -159,16 +161,14 @@ def update_weights(
     setup: TrainingSetup,
     optimiser: torch.optim.Optimizer,
     clip_norm: float,
-    autocast: torch.autocast,
+    add_gradients: AddGradients,
     batch: Any,
 ) -> dict[str, Tensor]:
     """Make one optimiser step. Return loss, parts and, if clipped, gradient norm.
 
     They are tensors, to not wait for a GPU.
     """
-    with autocast:
-        loss, parts = setup.loss(setup.model, batch)
-    loss.backward()
+    loss, parts = add_gradients(batch)
     values = {"loss": loss, **parts}
     if clip_norm:
         values["gradient_norm"] = nn.utils.clip_grad_norm_(setup.model.parameters(), clip_norm)

@@ -42,7 +42,8 @@ def train_run(
         state = loop.train(setup, settings, spec.seed, device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(
-            f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens"
+            f"{reporter.name}: the GPU's memory is full; "
+            "raise training.accumulate, or lower training.batch_tokens"
         ) from error
     return setup, state
 

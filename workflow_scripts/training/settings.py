@@ -62,6 +62,12 @@ class Training(StrictModel):
     batch_tokens: int = Field(
         gt=0, description="Longest sequence times sentences of a batch, at most."
     )
+    accumulate: int = Field(
+        1,
+        gt=0,
+        description="Parts of a batch, which are computed one after the other to save memory. Loss "
+        "and gradients are those of the whole batch. Losses for which that cannot be are refused.",
+    )
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
     schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
         "inverse_square_root",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.data.memory import ENVIRONMENT
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats import mapped_pairs
+from workflow_scripts.models.encoder.model import SpecialTokens
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.masked_lm.batches import (
     Orders,
@@ -27,7 +28,7 @@ from workflow_scripts.tasks.masked_lm.batches import (
     read_sentence_ids,
 )
 
-VOCABULARY = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
+VOCABULARY = Vocabulary(SpecialTokens(2, 3), 4, np.arange(5, 100), np.zeros(100, bool))
 
 
 def write_pairs(folder, count: int, longest: int = 9, seed: int = 0) -> None:
@@ -140,8 +141,9 @@ written = kilobytes("VmHWM")
 import torch
 from workflow_scripts.tasks.masked_lm.batches import make_random_batches, SentencePairs, Vocabulary
 from workflow_scripts.tasks.masked_lm.batches import bucket_pairs, read_ordered_sentences
+from workflow_scripts.models.encoder.model import SpecialTokens
 
-vocabulary = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
+vocabulary = Vocabulary(SpecialTokens(2, 3), 4, np.arange(5, 100), np.zeros(100, bool))
 before, most = kilobytes("RssAnon"), 0  # without what files are mapped to
 first, second, orders = read_ordered_sentences(pathlib.Path(sys.argv[1]), "train")
 pairs = SentencePairs(first, second, vocabulary, 64, True, orders=orders)

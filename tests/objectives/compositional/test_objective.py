@@ -13,8 +13,9 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.objectives.compositional.objective import (
+    compute_gap_entropy,
     compute_guided_decomposition,
-    compute_nuance_entropy,
+    compute_nuance,
 )
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
@@ -77,6 +78,10 @@ def test_nothing_to_decompose_and_sememes_that_are_all_codes_are_zero():
     assert compute_guided_decomposition(codes, nothing.share, nothing.gold) == 0
     every = torch.arange(7, dtype=torch.int32).expand(2, 5, 7)
     assert compute_guided_decomposition(codes, given.share, every).abs() < 1e-12
+
+
+def compute_nuance_entropy(gaps: list[torch.Tensor], real: torch.Tensor) -> torch.Tensor:
+    return compute_nuance([compute_gap_entropy(gap, real) for gap in gaps])
 
 
 def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():

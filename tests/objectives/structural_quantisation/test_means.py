@@ -19,6 +19,7 @@ from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training import loop
+from workflow_scripts.training.accumulation import make_gradients
 from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
 
@@ -151,4 +152,5 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
         if "/transformer/" in run:
             assert torch.equal(gradients, expected_gradients)
         torch.manual_seed(number)
-        loop.update_weights(setup, optimiser, 1.0, no_autocast, batch)
+        gradients_of = make_gradients(setup, 1, no_autocast)
+        loop.update_weights(setup, optimiser, 1.0, gradients_of, batch)

@@ -274,7 +274,9 @@ def test_masks_of_validation_are_always_the_same_and_leave_the_run_alone(tokeniz
 def test_another_tokenizer_or_broken_sememes_are_one_line(tokenizer, folder):
     from tokenizers import Tokenizer, models
 
-    with pytest.raises(UserError, match=r"is no tokenizer of BERT's kind, with \[PAD\]"):
+    with pytest.raises(
+        UserError, match=r"is no tokenizer of BERT's or RoBERTa's kind: it has neither \[PAD\]"
+    ):
         extract_vocabulary(Tokenizer(models.BPE()), folder / "tokenizer.json")
     write_json(folder / "sememe_names.json", NAMES[:3])
     with pytest.raises(UserError, match="disagree"):

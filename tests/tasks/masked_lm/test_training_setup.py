@@ -24,7 +24,7 @@ from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
-WITHOUT_NEXT_SENTENCE = ("roberta-style", "distilbert")
+WITHOUT_NEXT_SENTENCE = ("roberta-style", "distilbert-style")
 METHODS = ("bert", "bert-matched", *WITHOUT_NEXT_SENTENCE, "cat")
 READOUTS = {"cat": ("mix", "cont", "comp")}
 EVALUATION = {"splits": ["valid"], "batch_tokens": 512}

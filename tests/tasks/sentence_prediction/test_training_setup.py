@@ -24,6 +24,7 @@ from tests.training.sentence_toy import (
 )
 from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.models.encoder.model import SpecialTokens
 from workflow_scripts.tasks.batching import RaggedSequences, find_file_order
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.sentence_prediction.training_setup import Sentences, read_sentences
@@ -81,7 +82,7 @@ def ragged(lengths: list[int]) -> RaggedSequences:
 )
 def test_what_is_too_long_is_cut_to_the_limit_and_no_more(lengths, limit):
     first, second = (ragged(list(side)) for side in zip(*lengths, strict=True))
-    pairs = Sentences(first, second, np.zeros(len(lengths)), False, limit, 2, 3)
+    pairs = Sentences(first, second, np.zeros(len(lengths)), False, limit, SpecialTokens(2, 3))
     batch = pairs.make_batch(np.arange(len(lengths)))
     for row, (one, other) in enumerate(lengths):
         real = batch.real[row, 0]
@@ -100,9 +101,9 @@ def test_what_is_too_long_is_cut_to_the_limit_and_no_more(lengths, limit):
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(5, 20))
 def test_single_sentences_are_cut(lengths, limit):
-    batch = Sentences(ragged(lengths), None, np.zeros(len(lengths)), False, limit, 2, 3).make_batch(
-        np.arange(len(lengths))
-    )
+    batch = Sentences(
+        ragged(lengths), None, np.zeros(len(lengths)), False, limit, SpecialTokens(2, 3)
+    ).make_batch(np.arange(len(lengths)))
     assert batch.real.sum(-1).flatten().tolist() == [min(length + 2, limit) for length in lengths]
     assert not batch.types.any()
 

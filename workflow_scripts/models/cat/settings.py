@@ -1,6 +1,8 @@
 """Settings of CAT."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from workflow_scripts.common.validation import AtLeastOne
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -30,3 +32,9 @@ class Settings(EncoderSettings):
     # Residual of h_cont and LayerNorm around the attention. Without it (paper), a state keeps its
     # own token and position only once the attention is sharp, which takes long training.
     mixing_residual: bool = False
+
+    @model_validator(mode="after")
+    def _check_first_layers(self) -> Self:
+        if self.first_layers:
+            raise ValueError("first_layers is for encoders without codebooks; leave it out")
+        return self

@@ -31,7 +31,9 @@ from workflow_scripts.models.hugging_face import (
 )
 
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
-SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
+# Names of padding, the first token, the end of a sentence and a masked word, and how many ends of a
+# sentence are between two sentences: of BERT's tokenizers, and of RoBERTa's.
+SPECIAL = {("[PAD]", "[CLS]", "[SEP]", "[MASK]"): 1, ("<pad>", "<s>", "</s>", "<mask>"): 2}
 # Names of dropout rates in the families' configurations. They come from the settings, not from a
 # loaded folder.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
@@ -95,10 +97,13 @@ def load_with_config(
     """Load the encoder of a folder, float32, in training mode.
 
     Its dropout is that of `build_config(settings, vocabulary)`, with the vocabulary size of the
-    folder. Raises UserError if the folder has no such model, or a broken one.
+    folder. Raises UserError if the folder has no such model, or a broken one, or fewer layers than
+    are to be kept.
     """
     with report_read_errors(folder):
         config = read_model_config(folder, settings.family)
+        if settings.first_layers:
+            keep_first_layers(config, settings.first_layers, folder)
         configured = build_config(settings, config.vocab_size)
         for name in DROPOUTS:
             if hasattr(configured, name):
@@ -114,6 +119,19 @@ def load_with_config(
     return model.train()
 
 
+def keep_first_layers(config: PretrainedConfig, layers: int, folder: Path) -> None:
+    """Set the number of layers of a configuration: the loader reads no others.
+
+    Raises UserError if it has fewer.
+    """
+    if config.num_hidden_layers < layers:
+        raise UserError(
+            f"{folder} has {config.num_hidden_layers} layers, and model.first_layers is {layers}; "
+            "lower it"
+        )
+    config.num_hidden_layers = layers
+
+
 def _make_pooler_arguments(config: PretrainedConfig) -> dict[str, bool]:
     """Return the arguments that leave out the pooler; none for a family that has no pooler."""
     if config.model_type in ("bert", "roberta"):
@@ -122,15 +140,27 @@ def _make_pooler_arguments(config: PretrainedConfig) -> dict[str, bool]:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """Special tokens of a WordPiece tokenizer.
+class SpecialTokens:
+    """Ids of the special tokens of a text.
 
-    ordinary: ids that may replace a masked word. continues [V] bool: True for pieces that do not
-    begin a word.
+    separators: how many [SEP] are between two sentences.
     """
 
     cls: int
     sep: int
+    pad: int = PAD
+    separators: int = 1
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Special tokens and pieces of a tokenizer.
+
+    ordinary: ids that may replace a masked word. continues [V] bool: True for word pieces that do
+    not begin a word; False for all of RoBERTa's pieces.
+    """
+
+    special: SpecialTokens
     mask: int
     ordinary: np.ndarray
     continues: np.ndarray
@@ -139,15 +169,27 @@ class Vocabulary:
 def extract_vocabulary(tokenizer: Tokenizer, file: Path) -> Vocabulary:
     """Read special tokens and pieces of the tokenizer of a file.
 
-    Raises UserError unless it has BERT's special tokens and PAD.
+    Raises UserError unless it has the special tokens of BERT, with PAD, or those of RoBERTa.
     """
-    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
-    if None in ids.values() or ids["[PAD]"] != PAD:
-        raise UserError(
-            f"{file} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]"
-        )
+    special, mask = find_special_tokens(tokenizer, file)
     size = tokenizer.get_vocab_size()
-    ordinary = np.setdiff1d(np.arange(size), list(ids.values()))
+    ordinary = np.setdiff1d(np.arange(size), [special.pad, special.cls, special.sep, mask])
     pieces = [tokenizer.id_to_token(token) or "" for token in range(size)]
     continues = np.array([piece.startswith("##") for piece in pieces])
-    return Vocabulary(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], ordinary, continues)
+    return Vocabulary(special, mask, ordinary, continues)
+
+
+def find_special_tokens(tokenizer: Tokenizer, file: Path) -> tuple[SpecialTokens, int]:
+    """Return the special tokens of a tokenizer, and the id of a masked word. Raises UserError."""
+    for names, separators in SPECIAL.items():
+        ids = [tokenizer.token_to_id(name) for name in names]
+        if None in ids:
+            continue
+        pad, cls, sep, mask = ids
+        if separators == 1 and pad != PAD:
+            raise UserError(f"{file} has {pad} for [PAD], not {PAD}; make or fetch it again")
+        return SpecialTokens(cls, sep, pad, separators), mask
+    raise UserError(
+        f"{file} is no tokenizer of BERT's or RoBERTa's kind: it has neither "
+        f"{' nor '.join(', '.join(names) for names in SPECIAL)}"
+    )

@@ -23,12 +23,16 @@ class Settings(StrictModel):
     tied: bool = False  # whether the vocabulary head shares the weights of the embeddings
     # The states that a task is fine-tuned on.
     readout: Literal["last", "mix", "cont", "comp"] = "last"
+    # Number of layers that are kept of a pre-trained encoder, from the first; none: all.
+    first_layers: AtLeastOne | None = None
     frozen: bool = False  # whether fine-tuning leaves the encoder unchanged
 
     @model_validator(mode="after")
     def _check_sizes_and_readout(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.first_layers and self.first_layers > self.layers:
+            raise ValueError(f"first_layers {self.first_layers} is more than layers {self.layers}")
         if self.readout not in self.readouts:
             raise ValueError(
                 f"readout is {self.readout}; this model has {', '.join(self.readouts)}"

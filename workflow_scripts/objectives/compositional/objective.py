@@ -2,12 +2,12 @@
 
 L_SC has BERT's own tasks for each representation. cont, comp and mix [B, S, d] are h_cont, h_comp
 and h_mix of the last layer; real [B, S] is False on padding. All means over tokens are over the
-real tokens of the whole batch.
+real tokens of the whole batch. A batch may be computed in parts: then B is a part's, and `whole`
+has what is counted in the whole batch, of the shape of what is counted in the part but for B.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
-from workflow_scripts.tasks.base import Loss, average_over
+from workflow_scripts.tasks.base import AdditiveLoss, average_over
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, compute_task_losses
 
@@ -24,115 +24,150 @@ CAPTURABLE = (
 )
 
 
-def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor) -> Tensor:
+def compute_guided_decomposition(
+    codes: CodeWeights, share: Tensor, gold: Tensor, whole: Tensor | None = None
+) -> Tensor:
     """Return the mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4).
 
     It is 0 if no word has sememes. O of a word is the mean over its pieces: share [B, S] is 1 /
-    number of pieces, or 0 on tokens that are not counted. gold [B, S, M] has the numbers j of the
-    word's sememes (s_j = 1), filled up with negative numbers.
+    number of pieces, or 0 on tokens that are not counted; whole: that of the whole batch. gold
+    [B, S, M] has the numbers j of the word's sememes (s_j = 1), filled up with negative numbers.
     """
     is_sememe = gold.ge(0)
     weights = codes.weights.gather(-1, gold.clamp(min=0).long())
     on_right = (weights * is_sememe).sum(-1) * codes.scale.abs().squeeze(-1)
     wrong_codes = codes.weights.size(-1) - is_sememe.sum(-1)
     wrong = (codes.sum_over_codes() - on_right) / wrong_codes.clamp(min=1)
-    return (wrong * share).sum() / share.sum().clamp(min=1)
+    if whole is None:
+        whole = share
+    return (wrong * share).sum() / whole.sum().clamp(min=1)
 
 
-def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float) -> Tensor:
+def compute_consistency(
+    cont: Tensor, comp: Tensor, real: Tensor, beta: float, whole: Tensor
+) -> Tensor:
     """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5).
 
     It is a mean over tokens and features.
     """
     moved = (comp - cont.detach()).square() + beta * (comp.detach() - cont).square()
-    return average_over(moved.mean(-1), real)
+    return average_over(moved.mean(-1), real, whole)
 
 
-def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
+def compute_gap_entropy(gap: Tensor, real: Tensor, whole: Tensor | None = None) -> Tensor:
+    """Return H, the mean entropy, in nats, of the softmax over the features of a gap.
+
+    A gap is h_cont - h_comp [B, S, d] of a layer.
+    """
+    logs = gap.log_softmax(-1)
+    entropy = -(logs.exp() * logs).sum(-1)
+    return average_over(entropy, real, whole)
+
+
+def compute_nuance(entropies: Sequence[Tensor]) -> Tensor:
     """Return the mean over layers of exp(-H)   (Eqn 7), between 1/d (all features are equal) and 1.
 
-    H is the mean entropy, in nats, of the softmax over the features of `gaps`, which are
-    h_cont - h_comp [B, S, d] of each layer.
+    entropies: H of the gap of each layer.
     """
-    values = []
-    for gap in gaps:
-        logs = gap.log_softmax(-1)
-        entropy = -(logs.exp() * logs).sum(-1)
-        values.append(torch.exp(-average_over(entropy, real)))
-    return torch.stack(values).mean()
+    return torch.stack([torch.exp(-entropy) for entropy in entropies]).mean()
 
 
-def compute_sparsity(codes_of_layers: Sequence[CodeWeights], real: Tensor) -> Tensor:
+def compute_sparsity(codes_of_layers: Sequence[CodeWeights], real: Tensor, whole: Tensor) -> Tensor:
     """Return L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers."""
     means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in codes_of_layers]
-    return torch.stack([average_over(mean, real) for mean in means]).mean()
+    return torch.stack([average_over(mean, real, whole) for mean in means]).mean()
 
 
-def build(settings: Settings, masked_loss: MaskedLoss) -> Loss:
+def build(settings: Settings, masked_loss: MaskedLoss) -> AdditiveLoss:
     """Return the objective. `masked_loss` is that of masked_lm tasks."""
     return CatLoss(settings, masked_loss.next_sentence)
 
 
-class Term(NamedTuple):
-    """An unweighted term of the loss."""
-
-    value: Tensor
-    weight: float
-
-
 @dataclass(frozen=True)
-class CatLoss:
+class CatLoss(AdditiveLoss):
     """objective(model, batch) -> (L, unweighted terms)."""
 
     settings: Settings
     next_sentence: bool
 
-    def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return (L, unweighted terms) of a batch."""
+    @property
+    def is_sum(self) -> bool:
+        """Whether L is a weighted sum of means: nuance minimisation is exponentials of means."""
+        return not self.settings.nuance
+
+    def compute_terms(
+        self, model: Pretraining, part: MaskedBatch, whole: MaskedBatch
+    ) -> dict[str, Tensor]:
+        """Return the means over tokens and pairs of which L is a function.
+
+        Their order is that in which gradients are added up: another one has other last digits.
+        """
         settings = self.settings
-        output = model.encoder(batch.ids, batch.real, batch.types)
-        mix = output.last_hidden_state
+        output = model.encoder(part.ids, part.real, part.types)
         cont = output.contextual
         comp = output.compositional
-        terms: dict[str, Term] = {}
-        self._add_task_terms(terms, model, mix, batch, "mixed", settings.mixed)
-        self._add_task_terms(terms, model, cont, batch, "contextual", settings.contextual)
-        self._add_task_terms(terms, model, comp, batch, "compositional", settings.compositional)
+        states_of = {"mixed": output.last_hidden_state, "contextual": cont, "compositional": comp}
+        terms: dict[str, Tensor] = {}
+        for name, states in states_of.items():
+            words, follows = compute_task_losses(model, states, part, whole, self.next_sentence)
+            terms[f"mlm_{name}"] = words
+            terms[f"nsp_{name}"] = follows
         if settings.consistency:
-            consistency = compute_consistency(cont, comp, batch.real, settings.beta)
-            terms["consistency"] = Term(consistency, settings.consistency)
+            terms["consistency"] = compute_consistency(
+                cont, comp, part.real, settings.beta, whole.real
+            )
         if settings.nuance:
-            nuance = compute_nuance_entropy(output.gaps, batch.real)
-            terms["nuance"] = Term(nuance, settings.nuance)
-            nuance_task = self._compute_nuance_task(model, output.gaps[-1], batch)
-            terms["nuance_task"] = Term(nuance_task, settings.nuance)
+            for number, gap in enumerate(output.gaps):
+                terms[f"entropy_{number}"] = compute_gap_entropy(gap, part.real, whole.real)
+            last_gap = output.gaps[-1]
+            words, follows = compute_task_losses(model, last_gap, part, whole, self.next_sentence)
+            terms["mlm_gap"] = words
+            terms["nsp_gap"] = follows
         if settings.decomposition:
-            self._require_sememes(batch)
-            decomposition = compute_guided_decomposition(output.codes[-1], batch.share, batch.gold)
-            terms["decomposition"] = Term(decomposition, settings.decomposition)
+            self._require_sememes(part)
+            terms["decomposition"] = compute_guided_decomposition(
+                output.codes[-1], part.share, part.gold, whole.share
+            )
         if settings.sparsity:
-            sparsity = compute_sparsity(output.codes, batch.real)
-            terms["sparsity"] = Term(sparsity, settings.sparsity)
-        loss = sum(term.weight * term.value for term in terms.values())
-        return loss, {name: term.value.detach() for name, term in terms.items()}
+            terms["sparsity"] = compute_sparsity(output.codes, part.real, whole.real)
+        return terms
 
-    def _add_task_terms(
-        self,
-        terms: dict[str, Term],
-        model: Pretraining,
-        states: Tensor,
-        batch: MaskedBatch,
-        name: str,
-        weight: float,
-    ) -> None:
-        """Add BERT's own tasks by the states of a representation: semantic sufficiency (Eqn 6)."""
-        words, follows = compute_task_losses(model, states, batch, self.next_sentence)
-        terms[f"mlm_{name}"] = Term(words, weight)
-        terms[f"nsp_{name}"] = Term(follows, weight)
+    def combine(self, terms: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (L, unweighted terms)."""
+        available = dict(terms)
+        if self.settings.nuance:
+            entropies = [term for name, term in terms.items() if name.startswith("entropy_")]
+            available["nuance"] = compute_nuance(entropies)
+            available["nuance_task"] = self._compute_nuance_task(terms)
+        weights = self._list_weights()
+        unweighted = {name: available[name] for name in weights if name in available}
+        loss = sum(weights[name] * term for name, term in unweighted.items())
+        return loss, {name: term.detach() for name, term in unweighted.items()}
 
-    def _compute_nuance_task(self, model: Pretraining, gap: Tensor, batch: MaskedBatch) -> Tensor:
+    def _list_weights(self) -> dict[str, float]:
+        """Return the weights of the terms, in the order of their sum.
+
+        BERT's own tasks by the states of a representation are semantic sufficiency (Eqn 6).
+        """
+        settings = self.settings
+        return {
+            "mlm_mixed": settings.mixed,
+            "nsp_mixed": settings.mixed,
+            "mlm_contextual": settings.contextual,
+            "nsp_contextual": settings.contextual,
+            "mlm_compositional": settings.compositional,
+            "nsp_compositional": settings.compositional,
+            "consistency": settings.consistency,
+            "nuance": settings.nuance,
+            "nuance_task": settings.nuance,
+            "decomposition": settings.decomposition,
+            "sparsity": settings.sparsity,
+        }
+
+    def _compute_nuance_task(self, terms: dict[str, Tensor]) -> Tensor:
         """Return two terms (Eqn 10), or one of the sum (Eqn 7), by the gap of the last layer."""
-        words, follows = compute_task_losses(model, gap, batch, self.next_sentence)
+        words = terms["mlm_gap"]
+        follows = terms["nsp_gap"]
         if self.settings.nuance_task == "two":
             return torch.exp(-words) + torch.exp(-follows)
         return torch.exp(-(words + follows))

@@ -109,8 +109,7 @@ class SentencePairs:
             SelectedSequences(self.first, rows),
             SelectedSequences(self.second, partners),
             self.limit,
-            self.vocabulary.cls,
-            self.vocabulary.sep,
+            self.vocabulary.special,
         )
         ids, labels = self._mask_words(pairs.ids, pairs.words, rng)
         share, gold = self._look_up_sememes(pairs.ids, pairs.words)

@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from workflow_scripts.models.importing import import_model
+from workflow_scripts.tasks.base import AdditiveLoss
 from workflow_scripts.tasks.encoders import EncoderWithHeads
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 from workflow_scripts.tasks.run_spec import NamedSettings
@@ -60,21 +61,30 @@ def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedB
 
 
 def compute_task_losses(
-    model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
+    model: Pretraining,
+    states: Tensor,
+    part: MaskedBatch,
+    whole: MaskedBatch,
+    next_sentence: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Return (MLM, NSP), means in nats over masked tokens and pairs, for states [B, S, d].
+    """Return (MLM, NSP) in nats, for states [B, S, d] of a part of the batch `whole`.
 
-    They are 0 where there are none.
+    They are sums over the masked tokens and the pairs of the part, divided by the numbers of those
+    in the whole batch. They are 0 where there are none.
     """
-    nats = compute_masked_nll(model, states, batch)
-    words = nats.sum() / max(len(nats), 1)
+    nats = compute_masked_nll(model, states, part)
+    masked = len(nats)
+    if whole is not part:
+        masked = int(whole.labels.ne(IGNORED).sum())
+    words = nats.sum() / max(masked, 1)
     if not next_sentence:
         return words, torch.zeros_like(words)
-    return words, compute_next_sentence_nll(model, states, batch).mean()
+    share = part.count_rows() / whole.count_rows()
+    return words, share * compute_next_sentence_nll(model, states, part).mean()
 
 
 @dataclass(frozen=True)
-class MaskedLoss:
+class MaskedLoss(AdditiveLoss):
     """loss(model, batch) -> (L_MLM + L_NSP, parts), each a mean of -log p in nats.
 
     Without `next_sentence` the loss is L_MLM. A model with several readouts is trained on its
@@ -83,11 +93,17 @@ class MaskedLoss:
 
     next_sentence: bool = True
 
-    def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return (loss, parts) of a batch."""
-        states = model.compute_first_states(batch)
-        words, follows = compute_task_losses(model, states, batch, self.next_sentence)
-        parts = {"mlm": words.detach()}
+    def compute_terms(
+        self, model: Pretraining, part: MaskedBatch, whole: MaskedBatch
+    ) -> dict[str, Tensor]:
+        """Return L_MLM and L_NSP of a part."""
+        states = model.compute_first_states(part)
+        words, follows = compute_task_losses(model, states, part, whole, self.next_sentence)
+        return {"mlm": words, "nsp": follows}
+
+    def combine(self, terms: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts)."""
+        parts = {"mlm": terms["mlm"].detach()}
         if self.next_sentence:
-            parts["nsp"] = follows.detach()
-        return words + follows, parts
+            parts["nsp"] = terms["nsp"].detach()
+        return terms["mlm"] + terms["nsp"], parts

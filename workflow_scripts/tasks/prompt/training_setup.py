@@ -18,7 +18,7 @@ from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
 from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
@@ -256,7 +256,7 @@ def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device)
         validate = partial(validate_answers, valid_batches)
     return TrainingSetup(
         model,
-        partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing),
+        ExampleLoss(partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing)),
         batches,
         validate,
         partial(copy_companions, init),

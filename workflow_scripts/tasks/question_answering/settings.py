@@ -8,6 +8,8 @@ from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Evaluation, KindSettings
 from workflow_scripts.training.settings import RecomputingTraining
 
+SPECIAL_TOKENS = 4  # of RoBERTa; BERT has one less
+
 
 class Settings(StrictModel):
     """Overlapping windows of a paragraph that may be longer than a sequence."""
@@ -20,10 +22,10 @@ class Settings(StrictModel):
     @model_validator(mode="after")
     def check_stride(self) -> Self:
         """Raise ValueError if windows would not advance."""
-        if self.longest - self.longest_question - 3 <= self.stride:
+        if self.longest - self.longest_question - SPECIAL_TOKENS <= self.stride:
             raise ValueError(
                 f"longest is {self.longest}; it must be greater than longest_question "
-                f"{self.longest_question} + stride {self.stride} + 3 special tokens"
+                f"{self.longest_question} + stride {self.stride} + {SPECIAL_TOKENS} special tokens"
             )
         return self
 

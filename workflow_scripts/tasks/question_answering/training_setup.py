@@ -19,10 +19,10 @@ from transformers import PreTrainedModel
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
-from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.encoder.model import SpecialTokens, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import RowsBatch, TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
@@ -65,6 +65,7 @@ class Windows:
     contexts: list[str]
     answers: list[list[str]]
     longest_answer: int
+    pad: int
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -78,7 +79,7 @@ class Windows:
         """Make one padded batch of the windows `rows`."""
         length = self.length[rows]
         real = np.arange(length.max()) < length[:, None]
-        ids = np.full(real.shape, PAD, np.int64)
+        ids = np.full(real.shape, self.pad, np.int64)
         ids[real] = np.concatenate([self.ids[row] for row in rows])
         types = np.zeros(real.shape, np.int64)
         types[real] = np.concatenate([self.types[row] for row in rows])
@@ -111,8 +112,6 @@ def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str
 
 def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
     """Make the windows of questions, from COLUMNS as they are in a split."""
-    from tokenizers.processors import BertProcessing
-
     settings = spec.problem
     positions = spec.model.settings.positions
     if settings.longest > positions:
@@ -122,7 +121,7 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
         )
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
-    tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
+    add_special_tokens(tokenizer, vocabulary.special)
     questions = shorten_questions(tokenizer, columns["question"], settings.longest_question)
     tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
     pairs = list(zip(questions, columns["context"], strict=True))
@@ -149,7 +148,33 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
         contexts=columns["context"],
         answers=[json.loads(text) for text in columns["answers"]],
         longest_answer=settings.longest_answer,
+        pad=vocabulary.special.pad,
     )
+
+
+def add_special_tokens(tokenizer: Tokenizer, special: SpecialTokens) -> None:
+    """Let a tokenizer make `[CLS] question [SEP] paragraph [SEP]`, or RoBERTa's form of it.
+
+    The type is 1 from the paragraph on. Tokens of RoBERTa begin with the space before them, which
+    is no part of an answer: their offsets are without it.
+    """
+    from tokenizers.processors import BertProcessing, ByteLevel, Sequence, TemplateProcessing
+
+    cls_token = tokenizer.id_to_token(special.cls)
+    sep_token = tokenizer.id_to_token(special.sep)
+    if special.separators == 1:
+        tokenizer.post_processor = BertProcessing(
+            (sep_token, special.sep), (cls_token, special.cls)
+        )
+        return
+    between = " ".join([sep_token] * special.separators)
+    template = TemplateProcessing(
+        single=f"{cls_token} $A {sep_token}",
+        pair=f"{cls_token} $A {between} $B:1 {sep_token}:1",
+        special_tokens=[(cls_token, special.cls), (sep_token, special.sep)],
+    )
+    trimming = ByteLevel(add_prefix_space=False, trim_offsets=True)
+    tokenizer.post_processor = Sequence([trimming, template])
 
 
 def shorten_questions(tokenizer: Tokenizer, questions: list[str], longest: int) -> list[str]:
@@ -227,7 +252,7 @@ def set_up_training(
         validate = partial(validate_spans, valid, valid_batches)
     return TrainingSetup(
         model,
-        compute_span_loss,
+        ExampleLoss(compute_span_loss),
         batches,
         validate,
         partial(write_companions, model.encoder.config, init),

@@ -25,10 +25,10 @@ from workflow_scripts.evaluation.sentence_metrics import (
     compute_class_metrics,
     compute_correlations,
 )
-from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.encoder.model import SpecialTokens, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
     RowsBatch,
@@ -68,7 +68,7 @@ class SentenceBatch(TensorBatch):
 
 
 @dataclass(frozen=True)
-class StateBatch:
+class StateBatch(TensorBatch):
     """Items as states of a frozen encoder: states [B, T, d], label [B] float32."""
 
     states: Tensor
@@ -84,7 +84,7 @@ class Sentences:
     """The items of a split, in the order of its file.
 
     second: None for single sentences. apart: whether the sentences of a pair are separate texts.
-    limit: maximum tokens of a text with special ones; cls, sep: their ids.
+    limit: maximum tokens of a text with special ones.
     """
 
     first: RaggedSequences
@@ -92,8 +92,7 @@ class Sentences:
     label: np.ndarray
     apart: bool
     limit: int
-    cls: int
-    sep: int
+    special: SpecialTokens
 
     def __len__(self) -> int:
         return len(self.label)
@@ -107,7 +106,8 @@ class Sentences:
             if self.apart:
                 longest = np.maximum(longest, second)
             else:
-                longest = longest + second - 1  # a pair has three special tokens
+                # Both have [CLS] and [SEP], and a pair one [CLS] alone.
+                longest = longest + second + self.special.separators - 2
         return np.minimum(longest, self.limit)
 
     def make_batch(self, rows: np.ndarray) -> SentenceBatch:
@@ -117,7 +117,7 @@ class Sentences:
         types = []
         real = []
         for first, second in self._list_texts(rows):
-            text = join_sentences(first, second, self.limit, self.cls, self.sep, width)
+            text = join_sentences(first, second, self.limit, self.special, width)
             ids.append(text.ids)
             types.append(text.types)
             real.append(text.real)
@@ -189,8 +189,7 @@ def tokenise_sentences(
         label=table["label"].to_numpy(),
         apart=apart,
         limit=limit,
-        cls=vocabulary.cls,
-        sep=vocabulary.sep,
+        special=vocabulary.special,
     )
 
 
@@ -230,7 +229,7 @@ class SentenceModel(EncoderWithHeads):
         """Number of tokens of a text, at most. RoBERTa's positions begin after that of padding."""
         positions = self.encoder.config.max_position_embeddings
         if self.prefix == "roberta":
-            return positions - (1 + PAD)
+            return positions - (1 + self.encoder.config.pad_token_id)
         return positions
 
     def compute_cls_states(self, batch: SentenceBatch) -> dict[str, Tensor]:
@@ -300,7 +299,7 @@ def set_up_training(
         validate = partial(validate_sentences, valid_batches, settings.selection.metric)
     return TrainingSetup(
         model,
-        compute_sentence_loss,
+        ExampleLoss(compute_sentence_loss),
         batches,
         validate,
         partial(write_companions, model.encoder.config, init),
