@@ -268,7 +268,7 @@ def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.Cap
     (folder / "model.json").write_text("{}")
     assert main(["plan", "--scale", "full", "--papers", "carma"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"  download   .* in 4 files, 19\.9 GB in 6 models\n", said)
+    assert re.search(r"  download   .* in 6 files, 19\.9 GB in 6 models\n", said)
     assert "   3.2 GB: openai-community/gpt2-large of the Hugging Face hub\n" in said
     assert "   6.4 GB: meta-llama/Llama-3.2-3B of the Hugging Face hub, gated\n" in said
     assert "gemma" not in said.split("training")[0]

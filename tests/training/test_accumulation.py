@@ -19,7 +19,7 @@ from workflow_scripts.tasks.batching import Batch, TensorBatch
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training import loop
 from workflow_scripts.training.accumulation import make_gradients
 

@@ -13,7 +13,7 @@ from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training.run import add_objective
 from workflow_scripts.training.update_count import BatchSizes
 from workflow_scripts.training.update_flops import count_update

@@ -83,8 +83,9 @@ def test_a_budget_lists_claims_and_the_command_that_runs_them(capsys: pytest.Cap
     words = ("--papers", "sq_transformer", "--budget", "12")
     names = read_lines(capsys, *words, "--names")
     lines = read_lines(capsys, *words)
-    (command,) = [line for line in lines if line.startswith("./reproduce ")]
-    assert shlex.split(command) == ["./reproduce", "--scale", "full", "--claim", *names]
+    (line,) = [line for line in lines if line.startswith("They are run by: ")]
+    command = shlex.split(line.removeprefix("They are run by: "))
+    assert command == ["./reproduce", "--scale", "full", "--budget", "12", *words[:2]]
     assert names[0] == "sq_transformer/sal-success-addjump"
     assert f"{len(names)} of " in "\n".join(lines)
     rows = [line.split() for line in lines if line.split()[:1] == [names[0]]]

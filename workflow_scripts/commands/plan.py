@@ -105,7 +105,7 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
         for entry in choose_affordable_claims(estimates, args.budget):
             print(entry.group.name)
     elif args.budget is not None:
-        print_budget(estimates, args.budget, args.config)
+        print_budget(estimates, args.budget, args.papers or [], args.config)
     elif args.by == "model":
         print_model_costs(estimates, args.jobs)
     elif args.targets:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+BYTES_PER_PARAMETER = 16  # of a parameter: its weight, gradient and two moments, in fp32
+
 
 @dataclass(frozen=True)
 class BatchSizes:
@@ -34,3 +36,8 @@ class UpdateCount:
     parameters: int
     memory: int
     how: str
+
+    def count_memory_in_parts(self, parts: int) -> int:
+        """Return the memory if the batch is computed in parts, one after the other."""
+        states = BYTES_PER_PARAMETER * self.parameters
+        return states + (self.memory - states) // parts

@@ -38,14 +38,13 @@ from workflow_scripts.tasks.sentence_prediction.training_setup import (
     StateBatch,
     compute_sentence_loss,
 )
-from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training.run import add_objective
-from workflow_scripts.training.update_count import BatchSizes, UpdateCount
+from workflow_scripts.training.update_count import BYTES_PER_PARAMETER, BatchSizes, UpdateCount
 
 CLASSES = 3  # of a sentence: their number hardly changes the cost
 SEMEMES = 20  # of a word, at most
 # Weights, gradients and Adam's two moments, in fp32.
-BYTES_PER_PARAMETER = 16
 
 
 class AssumedSelection(TorchDispatchMode):

@@ -111,10 +111,13 @@ def choose_affordable_claims(estimates: GpuHours, budget: float) -> list[AddedCl
     return choose_claims(groups, estimates.estimate_items, budget)
 
 
-def print_budget(estimates: GpuHours, budget: float, overrides: list[str]) -> None:
+def print_budget(
+    estimates: GpuHours, budget: float, papers: list[str], overrides: list[str]
+) -> None:
     """Print the claims that fit into a budget of GPU-hours, and the command that runs them.
 
-    overrides: words of the call that change config.yaml, besides the scale.
+    papers: those that the call names. overrides: its words that change config.yaml otherwise,
+    besides the scale.
     """
     chosen = choose_affordable_claims(estimates, budget)
     groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
@@ -131,10 +134,12 @@ def print_budget(estimates: GpuHours, budget: float, overrides: list[str]) -> No
             alone = estimates.estimate_runs(group.runs).format()
             print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
     if names:
-        words = ["./reproduce", "--scale", estimates.config.scale]
+        words = ["./reproduce", "--scale", estimates.config.scale, "--budget", f"{budget:g}"]
+        if papers:
+            words += ["--papers", *papers]
         if overrides:
             words += ["--config", *overrides]
-        print(shlex.join([*words, "--claim", *names]))
+        print(f"They are run by: {shlex.join(words)}")
     print_notes(list_range_notes())
 
 

@@ -218,7 +218,8 @@ class GpuHours:
         measured = find_gpu_bytes(self.times, run, self.config.scale)
         if measured:
             return RunMemory(measured, is_measured=True)
-        return RunMemory(self.count(run).memory, is_measured=False)
+        parts = self.resolve(run).training.accumulate
+        return RunMemory(self.count(run).count_memory_in_parts(parts), is_measured=False)
 
     def is_measured(self, run: Run) -> bool:
         """Whether the step time of a training, or of one like it, was measured on a GPU."""
