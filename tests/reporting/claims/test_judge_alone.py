@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.analyses.small_runs import ROOT
-from tests.reporting.reference import PAPERS, list_counted_runs, write_committed_results
-from workflow_scripts.common.result_folders import ScaleFolder
-from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.catalogue import Catalogue
+from tests.reporting.reference import PAPERS, restored_reference
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.claim_needs import find_claim_needs
-from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import (
     format_claims,
@@ -21,7 +17,7 @@ from workflow_scripts.reporting.claims.judging import (
     judge_paper,
     make_claim_row,
 )
-from workflow_scripts.reporting.evidence.paper_results import PaperResults
+from workflow_scripts.reporting.committed.restoring import RestoredExport, list_counted_runs
 
 # Exploratory claims of each form: a mean over models, a gain with `given`, an analysis, one that
 # is extra, a number of ours on the right, a trend.
@@ -39,36 +35,29 @@ EXPLORATORY = [
 
 
 class Committed(NamedTuple):
-    catalogue: Catalogue
-    folder: Path
-    seeds: dict[VariantKey, set[int]]
+    restored: RestoredExport
 
     def list_runs(self, paper: str, primary: bool) -> list[Run]:
-        planned, counted = list_counted_runs(self.catalogue, paper, self.seeds)
-        return planned if primary else counted
-
-    def find_results(self, paper: str) -> PaperResults:
-        return PaperResults(self.catalogue, paper, "small", ScaleFolder(self.folder))
+        counted = list_counted_runs(self.restored, paper)
+        return counted.primary if primary else counted.others
 
     def judge_all(self, paper: str, primary: bool) -> dict[str, Outcome]:
         runs = self.list_runs(paper, primary)
-        outcomes = judge_paper(self.find_results(paper), runs)
+        outcomes = judge_paper(self.restored.get_paper_results(paper), runs)
         return {outcome.claim.claim: outcome for outcome in outcomes}
 
     def judge_one(self, paper: str, claim: str, primary: bool) -> Outcome:
         """With nothing but the runs that the claim needs."""
-        needs = find_claim_needs(self.catalogue, paper, (claim,), "small")
+        needs = find_claim_needs(self.restored.catalogue, paper, (claim,), "small")
         runs = [run for run in self.list_runs(paper, primary) if run.variant_key in needs.variants]
-        return judge_alone(self.find_results(paper), claim, runs)
+        return judge_alone(self.restored.get_paper_results(paper), claim, runs)
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Committed]:
-    folder = tmp_path_factory.mktemp("committed")
-    catalogue = load_catalogue(ROOT)
-    with pytest.MonkeyPatch.context() as patch:
+def committed() -> Iterator[Committed]:
+    with pytest.MonkeyPatch.context() as patch, restored_reference() as restored:
         patch.chdir(ROOT)
-        yield Committed(catalogue, folder, write_committed_results(folder, catalogue))
+        yield Committed(restored)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
