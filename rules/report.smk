@@ -138,4 +138,4 @@ rule site:
     conda:
         ENVIRONMENT
     shell:
-        'python -m workflow_scripts site --results "$(dirname {input:q})" --out {output:q}' " > {log:q} 2>&1"
+        'python -m workflow_scripts site --results "$(dirname {input:q})" --out {output:q} > {log:q} 2>&1'

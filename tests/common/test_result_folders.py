@@ -306,6 +306,7 @@ EXCEPTIONS = {
     ("models/hugging_face.py", "tokenizer.json"): "a checkpoint of Hugging Face",
     ("models/roberta_decoder/model.py", "tokenizer.json"): "a checkpoint of Hugging Face",
     ("tasks/encoders.py", "model.safetensors"): "a checkpoint, also one of Hugging Face",
+    ("tasks/encoders.py", "tokenizer.json"): "a checkpoint of Hugging Face",
     ("tasks/masked_lm/kind.py", "model.safetensors"): "a checkpoint, also an exported one",
     ("tasks/prompt/training_setup.py", "config.json"): "a checkpoint of Hugging Face",
     ("tasks/prompt/training_setup.py", "tokenizer.json"): "a checkpoint of Hugging Face",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.roberta_decoder.model import RobertaTransformer
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
@@ -54,8 +55,10 @@ def make_toy_setup(run: str) -> tuple[TrainingSetup, Training]:
 class Trainer:
     """Some updates of a run at `small`, with dropout, clipping and a learning rate that changes."""
 
-    def __init__(self, run: str, graphed: bool):
+    def __init__(self, run: str, graphed: bool, wrap: Callable[[Loss], Loss] | None = None):
         self.setup, settings = make_toy_setup(run)
+        if wrap:
+            self.setup = replace(self.setup, loss=wrap(self.setup.loss))
         self.optimiser = build_optimiser(self.setup.model, settings, capturable=True)
         self.warnings: list[str] = []
         self.update = loop.make_update(
@@ -101,14 +104,15 @@ def train_waiting(
     wait: Callable[[Tensor, Batch], Tensor], graphed: bool, checked: bool = True
 ) -> tuple[Trainer, list]:
     """Train with a loss that waits for the data, and does not change by it."""
-    trainer = Trainer("scan-jump-x2/transformer/default", graphed)
-    loss = trainer.setup.loss
 
-    def waiting_loss(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        value, parts = loss(model, batch)
-        return value + 0 * wait(torch.ones(4), batch).sum(), parts
+    def make_waiting(loss: Loss) -> Loss:
+        def waiting_loss(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+            value, parts = loss(model, batch)
+            return value + 0 * wait(torch.ones(4), batch).sum(), parts
 
-    object.__setattr__(trainer.setup, "loss", waiting_loss)
+        return waiting_loss
+
+    trainer = Trainer("scan-jump-x2/transformer/default", graphed, make_waiting)
     if graphed:
         trainer.update.checked = checked
     return trainer, trainer.train()

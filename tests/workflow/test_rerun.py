@@ -374,8 +374,9 @@ def test_a_deleted_file_that_no_finished_job_reads(demo, file):
 
 
 def test_an_output_that_a_rule_declares_since_then(demo):
-    added = '        "results/{scale}/tables/{paper}/{display}.txt",\n'
-    demo.edit("rules/report.smk", '{display}.tex",\n', '{display}.tex",\n' + added)
+    latex = "        latex=TABLE.latex,\n"
+    added = '        text="results/{scale}/tables/{paper}/{display}.txt",\n'
+    demo.edit("rules/report.smk", latex, latex + added)
     planned = demo.planned()
     assert {rule for rule, _ in planned} == {"table", "record_config"}
     assert ("table", "results/demo/tables/sq_transformer/table1.txt") in planned
