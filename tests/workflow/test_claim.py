@@ -43,7 +43,7 @@ def mine(project: Project) -> Project:
         (folder / name).write_text(content)
     with project.edited("config.yaml") as config:
         config["papers"] = ["mine"]
-    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 3,")
+    project.set_demo_steps(3)
     return project
 
 
