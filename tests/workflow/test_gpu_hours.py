@@ -179,7 +179,7 @@ def test_sizes_of_batches_are_those_of_the_settings():
     assert find_sizes("cognition/lrf/default") == BatchSizes(546, (14, 15), (2300, 6200))
     assert find_sizes("idm/llama-large/carma") == BatchSizes(32, (20,), (128_256,))
     assert find_sizes("wikipedia-bookcorpus/cat/pretrain") == BatchSizes(480, (128,), (30_522,))
-    assert find_sizes("squad/bert/ft") == BatchSizes(256, (128,), (30_522,))
+    assert find_sizes("squad/bert/ft") == BatchSizes(32, (128,), (30_522,))
     assert find_sizes("cfq-mcd1/roberta/plain").vocabulary == (50_265, 160)
 
 
