@@ -86,6 +86,7 @@ def test_a_dry_run_and_a_plan_list_what_the_claim_needs(mine: Project):
     assert runs == "3 jobs: 1 prepare, 1 train, 1 evaluate (not run: -n)"
 
 
+@pytest.mark.faults
 def test_a_key_of_the_configuration_does_the_same(mine: Project):
     with mine.edited("config.yaml") as config:
         config["claims"] = ["mine/works-on-cogs"]
@@ -117,6 +118,7 @@ def test_what_is_refused_is_one_line(mine: Project, words: list[str], message: s
     assert message in line
 
 
+@pytest.mark.faults
 def test_a_claim_is_made_in_a_limited_time(mine: Project):
     done = mine.make("--claim", "mine/works-on-cogs", "--finish-within", "10m")
     assert "mine/works-on-cogs at demo: exploratory claim" in done.stdout
@@ -124,6 +126,7 @@ def test_a_claim_is_made_in_a_limited_time(mine: Project):
     assert "makes the report" not in done.stdout + done.stderr
 
 
+@pytest.mark.faults
 def test_what_is_finished_is_shown_of_a_claim(mine: Project):
     done = mine.reproduce("--claim", ABOVE_HALF, "--finished")
     assert done.returncode == 1

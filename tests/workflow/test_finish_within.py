@@ -66,6 +66,7 @@ def read_results(project: Project, run: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.faults
 def test_with_enough_time_everything_is_finished_and_exported(project: Project):
     project.set_demo_steps(4)
     assert project.command("new-paper", "mine").returncode == 0

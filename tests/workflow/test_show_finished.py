@@ -163,7 +163,7 @@ def test_a_gated_model_a_dead_address_and_a_crash_leave_the_rest_of_the_report(
     )
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_a_claim_says_which_of_its_runs_failed(failing: Project, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     with serving(HubServer) as hub:
@@ -227,7 +227,7 @@ def test_the_next_call_makes_what_was_missing(demo: Project):
     assert demo.planned() == set()
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_downloads_go_on_and_end_with_what_is_missing_and_where_to_put_it(project: Project):
     """No address answers: every file is tried, and each data set has one line at the end."""
     sources = project.root / "workflow_scripts/data/sources/sources.yaml"

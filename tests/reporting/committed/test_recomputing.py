@@ -108,6 +108,7 @@ def test_a_changed_verdict_is_an_error(checkout, capsys):
     assert errors == [f"error: {CLAIM}: verdict is reproduced, by the scores not reproduced"]
 
 
+@pytest.mark.faults
 def test_a_changed_line_of_readme_is_an_error(checkout, capsys):
     readme = checkout / "README.md"
     text = readme.read_text()
@@ -123,6 +124,7 @@ def test_a_changed_line_of_readme_is_an_error(checkout, capsys):
     assert "**reproduced** at small, by the scores " in error
 
 
+@pytest.mark.faults
 def test_a_claim_that_is_not_in_the_file_is_an_error(checkout, capsys):
     file = checkout / "results/reference/small/claims.csv"
     lines = file.read_text().splitlines(keepends=True)
@@ -133,6 +135,7 @@ def test_a_claim_that_is_not_in_the_file_is_an_error(checkout, capsys):
     assert code == 1 and errors == [f"error: {CLAIM}: claims.csv lacks it"]
 
 
+@pytest.mark.faults
 def test_results_elsewhere_are_not_compared_with_readme(checkout, capsys):
     (checkout / "README.md").unlink()
     shutil.move("results/reference/small", "small")
@@ -162,6 +165,7 @@ def change_predictions(
     frame.to_parquet(file)
 
 
+@pytest.mark.faults
 def test_changed_predictions_are_an_error(checkout, capsys):
     """Seed 101 of SAL is right everywhere: with 77 wrong outputs of 7,706 it is at 99.0008%."""
     run = "scan-jump-x2/sq-transformer/sal-entropy-3"
@@ -220,6 +224,7 @@ def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
     assert text.splitlines()[-1] == "  equal to claims.csv and README.md"
 
 
+@pytest.mark.faults
 def test_one_claim_with_a_changed_prediction_is_an_error(checkout, capsys):
     change_predictions(checkout, "scan-jump-x2/transformer/default", 104, "I_JUMP", 7000)
     assert main(["verify", "sq_transformer/sal-success-addjump"]) == 1
@@ -227,6 +232,7 @@ def test_one_claim_with_a_changed_prediction_is_an_error(checkout, capsys):
     assert error.startswith("error: scan-jump-x2/transformer/default/seed-104: exact_match of ")
 
 
+@pytest.mark.faults
 def test_a_claim_without_its_planned_seeds_shows_no_value(checkout, capsys):
     assert main(["verify", "lrf/lrf-over-transformer-compounds"]) == 0
     text = capsys.readouterr().out
