@@ -188,7 +188,7 @@ def read_notes(tables: Path) -> dict[str, str]:
     return {row["row"]: row["note"].split(";")[0] for row in rows if row["column"] == "PAWS (SO)"}
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_the_next_call_makes_what_was_missing(demo: Project):
     """Of a finished demo one training is deleted, and fails at first."""
     run = "paws/bert/ft/seed-1"
