@@ -97,6 +97,15 @@ class Project:
         assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
         path.write_text(text.replace(old, new))
 
+    def add_paper(self, files: dict[str, str]) -> None:
+        """Add the paper `mine`, and make it the only one. files: name -> content."""
+        folder = self.root / "papers/mine"
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).write_text(content)
+        with self.edited("config.yaml") as config:
+            config["papers"] = ["mine"]
+
     def set_demo_steps(self, steps: int) -> None:
         """Change the number of steps of the demo's trainings, on SCAN and elsewhere."""
         for file, usual in (("kinds.yaml", 100), ("scan.yaml", 500)):

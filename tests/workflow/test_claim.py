@@ -37,12 +37,7 @@ def list_made(project: Project) -> set[str]:
 @pytest.fixture
 def mine(project: Project) -> Project:
     """A paper with four short trainings."""
-    folder = project.root / "papers/mine"
-    folder.mkdir()
-    for name, content in PAPER.items():
-        (folder / name).write_text(content)
-    with project.edited("config.yaml") as config:
-        config["papers"] = ["mine"]
+    project.add_paper(PAPER)
     project.set_demo_steps(3)
     return project
 

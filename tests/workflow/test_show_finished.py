@@ -86,12 +86,7 @@ def failing(project: Project) -> Project:
     """A paper in which one run works, one model is gated, one training crashes, and one source is
     at a dead address.
     """
-    folder = project.root / "papers/mine"
-    folder.mkdir()
-    for name, content in PAPER.items():
-        (folder / name).write_text(content)
-    with project.edited("config.yaml") as config:
-        config["papers"] = ["mine"]
+    project.add_paper(PAPER)
     project.set_demo_steps(3)
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["sq-transformer"]["init"] = {"hub": GATED, "revision": REVISION}

@@ -9,7 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.workflow.gpu_sharing import prepare_gpu, run_mps
 from workflow_scripts.workflow.limited_run import LimitedRun
-from workflow_scripts.workflow.snakemake_call import collect_stop_signals, parse_call, run_snakemake
+from workflow_scripts.workflow.snakemake_call import (
+    add_snakemake_arguments,
+    collect_stop_signals,
+    get_snakemake_arguments,
+    parse_call,
+    run_snakemake,
+)
 from workflow_scripts.workflow.time_limit import parse_duration
 
 
@@ -23,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--started", type=float, metavar="SECONDS", help=started)
     weights = "with --finish-within: export the weights of finished runs, too"
     parser.add_argument("--export-weights", action="store_true", help=weights)
-    arguments = "after --: arguments of Snakemake"
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+    add_snakemake_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -45,9 +50,7 @@ def main(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, received: list[int]) -> int:
     """Run Snakemake as the arguments say, and return the exit code."""
     started = time.time() if args.started is None else args.started
-    words = args.arguments
-    if words[:1] == ["--"]:
-        words = words[1:]
+    words = get_snakemake_arguments(args)
     limit = None
     if args.finish_within is not None:
         limit = parse_duration(args.finish_within)

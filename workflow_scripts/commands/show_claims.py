@@ -8,13 +8,16 @@ import argparse
 from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.reporting.claims.claim_table import print_claims_alone
-from workflow_scripts.workflow.snakemake_call import parse_call
+from workflow_scripts.workflow.snakemake_call import (
+    add_snakemake_arguments,
+    get_snakemake_arguments,
+    parse_call,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    arguments = "after --: arguments of Snakemake"
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+    add_snakemake_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -22,9 +25,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises UserError for a claim without a result.
     """
-    words = args.arguments
-    if words[:1] == ["--"]:
-        words = words[1:]
+    words = get_snakemake_arguments(args)
     call = parse_call(words)
     if call.targets:
         return

@@ -29,8 +29,10 @@ from workflow_scripts.workflow.job_specs import list_read_files
 from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
 from workflow_scripts.workflow.snakemake_call import (
     SnakemakeCall,
+    add_snakemake_arguments,
     collect_stop_signals,
     drop_force_words,
+    get_snakemake_arguments,
     parse_call,
     run_snakemake,
     set_config_value,
@@ -46,15 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     always = "also where no job has failed, for example after Ctrl-C"
     parser.add_argument("--always", action="store_true", help=always)
-    arguments = "after --: arguments of Snakemake"
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+    add_snakemake_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
     """Make what can be made, say what is not finished, and exit with 1 if anything is not."""
-    words = args.arguments
-    if words[:1] == ["--"]:
-        words = words[1:]
+    words = get_snakemake_arguments(args)
     failures = read_failed_jobs()
     if not failures and not args.always:
         return
@@ -197,7 +196,7 @@ def describe_unfinished(
 
 
 def group_failures(failures: Iterable[FailedJob]) -> list[list[FailedJob]]:
-    """Group the failed downloads of one data set; every other failure is a group of its own."""
+    """Group the failed downloads of each data set; every other failure is alone in its group."""
     groups: dict[object, list[FailedJob]] = {}
     for failure in failures:
         groups.setdefault(failure.dataset or failure.key, []).append(failure)

@@ -14,7 +14,7 @@ from workflow_scripts.commands import COMMANDS, build_parser
 from workflow_scripts.commands.export import copy_results
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_replaceable, write_atomically
-from workflow_scripts.common.result_folders import RESULTS, ExportFolder
+from workflow_scripts.common.result_folders import COMMITTED, RESULTS, ExportFolder
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.site import conf, page_sources, pictures
@@ -29,9 +29,8 @@ BANNER = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    default = RESULTS.reference / "small"
     results = "folder of one scale: as `export` writes it, or results/<scale>"
-    parser.add_argument("--results", type=Path, default=default, metavar="DIR", help=results)
+    parser.add_argument("--results", type=Path, default=COMMITTED.path, metavar="DIR", help=results)
     parser.add_argument(
         "--out",
         type=Path,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.markup import escape
 
-from workflow_scripts.common.result_folders import RESULTS, ExportFolder
+from workflow_scripts.common.result_folders import COMMITTED, RESULTS
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue
@@ -15,9 +15,11 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
 from workflow_scripts.reporting.committed.recomputing import DECIDED, describe_verdicts
-from workflow_scripts.workflow.snakemake_call import parse_call
-
-COMMITTED_RESULTS = ExportFolder(RESULTS.reference / "small")
+from workflow_scripts.workflow.snakemake_call import (
+    add_snakemake_arguments,
+    get_snakemake_arguments,
+    parse_call,
+)
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=int, metavar="N", help="how long the call took, if it has made anything"
     )
-    arguments = "after --: arguments of Snakemake"
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+    add_snakemake_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
     """Print the end of a call; nothing if the scale was never finished."""
-    words = args.arguments
-    if words[:1] == ["--"]:
-        words = words[1:]
+    words = get_snakemake_arguments(args)
     config = parse_call(words).config
     catalogue = load_catalogue()
     results = RESULTS.scale(config.scale)
@@ -58,9 +57,9 @@ def main(args: argparse.Namespace) -> None:
     console.print(describe_made(made, args.seconds, results.unfinished.exists()))
     if catalogue.scales[config.scale].verdicts:
         print_claim_summary(console, results.claims.table, config.scale)
-    elif COMMITTED_RESULTS.claims.table.exists():
+    elif COMMITTED.claims.table.exists():
         # A terminal breaks long lines within words.
-        text = describe_committed(read_claim_rows(COMMITTED_RESULTS.claims.table))
+        text = describe_committed(read_claim_rows(COMMITTED.claims.table))
         console.print(text, soft_wrap=not console.is_terminal)
     console.print(f"Report: {escape(str(results.report))}")
     print_next_commands(console, catalogue)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import RESULTS, CrateFolder, ExportFolder
+from workflow_scripts.common.result_folders import COMMITTED, RESULTS, CrateFolder, ExportFolder
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
@@ -39,7 +39,6 @@ from workflow_scripts.reporting.committed.restoring import RestoredExport, resto
 from workflow_scripts.reporting.pages.verify import verify_crate
 
 README = Path("README.md")
-COMMITTED = ExportFolder(RESULTS.reference / "small")
 
 
 @dataclass(frozen=True)

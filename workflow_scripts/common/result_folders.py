@@ -706,6 +706,10 @@ class ResultsFolder(Folder):
         """Return the results of a scale."""
         return ScaleFolder(self.path / name)
 
+    def export(self, name: str) -> ExportFolder:
+        """Return the results of a scale under version control."""
+        return ExportFolder(self.reference / name)
+
     def list_scales(self) -> list[ScaleFolder]:
         """List the folders that are there. Not each of them is of a scale."""
         return [ScaleFolder(folder) for folder in sorted(self.path.glob("*")) if folder.is_dir()]
@@ -717,6 +721,7 @@ class ResultsFolder(Folder):
 
 RESULTS = ResultsFolder(Path("results"))
 DOWNLOADS = RESULTS.downloads
+COMMITTED = RESULTS.export("small")  # whose verdicts README has
 
 
 def verify_checksum(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The ids of the special tokens of seq2seq vocabularies. Each side has words of its own."""
+"""The ids of the special tokens of seq2seq vocabularies, the same on both sides."""
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]  # by id
 PAD = SPECIAL_TOKENS.index("<pad>")

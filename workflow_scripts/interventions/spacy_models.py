@@ -79,7 +79,7 @@ def tag_tokens(nlp: "Language", tokens: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def tag_words(nlp: "Language", words: Iterable[str]) -> dict[str, str]:
-    """Return word -> Penn Treebank tag, each word being a text of its own."""
+    """Return word -> Penn Treebank tag; each word is tagged without context."""
     from spacy.tokens import Doc
 
     texts = [Doc(nlp.vocab, words=[word]) for word in words]

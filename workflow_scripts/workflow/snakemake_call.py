@@ -1,5 +1,6 @@
 """Read the arguments of Snakemake as it does, and run it until it ends or is asked to stop."""
 
+import argparse
 import contextlib
 import io
 import os
@@ -42,6 +43,23 @@ class SnakemakeCall:
     def arguments(self) -> list[str]:
         """All arguments."""
         return join_targets(self.options, self.targets)
+
+
+def add_snakemake_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of Snakemake, which follow those of the command after `--`."""
+    parser.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="ARGUMENT",
+        help="after --: arguments of Snakemake",
+    )
+
+
+def get_snakemake_arguments(args: argparse.Namespace) -> list[str]:
+    """Return the arguments of Snakemake, without the `--` before them."""
+    if args.arguments[:1] == ["--"]:
+        return args.arguments[1:]
+    return args.arguments
 
 
 def parse_call(arguments: list[str]) -> SnakemakeCall:

@@ -48,9 +48,8 @@ class Rescored:
         """Return seed -> value of a cell by the predictions; none of a gain over a variant."""
         if "method" not in cell.selection or "over" in cell.selection:
             return {}
-        names = ("task", "method", "variant")
-        variant = VariantKey(*(cell.selection[name] for name in names))
-        selected = select_scores(self.scores.get(variant, []), cell.selection)
+        scores = self.scores.get(cell.variant_key, [])
+        selected = select_scores(scores, cell.selection)
         values = average_repetitions(cell, selected)
         return {seed: value for seed, value in values.items() if seed in cell.seeds}
 
@@ -193,10 +192,8 @@ def list_compared_runs(outcomes: Iterable[Outcome]) -> list[Run]:
     for cell in list_compared_cells(outcomes):
         if "method" not in cell.selection:
             continue
-        names = ("task", "method", "variant")
-        variant = VariantKey(*(cell.selection[name] for name in names))
         for seed in cell.seeds:
-            runs[variant.make_run(seed)] = None
+            runs[cell.variant_key.make_run(seed)] = None
     return list(runs)
 
 

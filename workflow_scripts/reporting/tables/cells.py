@@ -73,6 +73,12 @@ class Cell:
         """The cell's place in the files, for messages."""
         return f"papers/{self.paper}/displays.yaml: cell {self.key}"
 
+    @property
+    def variant_key(self) -> VariantKey:
+        """The variant whose scores a measured cell shows."""
+        task, method, variant = (self.selection[name] for name in ("task", "method", "variant"))
+        return VariantKey(task, method, variant)
+
     @cached_property
     def summary(self) -> Summary | None:
         """Return mean, standard deviation and interval over seeds; None unless measured."""

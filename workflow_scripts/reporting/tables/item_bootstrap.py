@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_json
 from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
-from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -96,16 +95,17 @@ def is_tested(cell: Cell) -> bool:
 
 def read_correctness(results: ScaleFolder, cell: Cell) -> np.ndarray:
     """Return whether each example of a cell was right, as 0 or 1: [seeds, N]."""
-    names = ("task", "method", "variant", "split", "subset")
-    task, method, variant, split, subset = (cell.selection[name] for name in names)
+    split = cell.selection["split"]
+    subset = cell.selection["subset"]
+    variant = cell.variant_key
     rows = []
     for seed in cell.seeds:
-        file = results.run(Run(task, method, variant, seed)).evaluation.predictions
+        file = results.run(variant.make_run(seed)).evaluation.predictions
         splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
         is_of_cell = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            dataset = read_json(results.data(task).manifest)
+            dataset = read_json(results.data(variant.task).manifest)
             kinds = dataset.get("subset_groups", {}).get(subset, [subset])
             is_of_cell &= np.isin(subsets, kinds)
         if not is_of_cell.any():

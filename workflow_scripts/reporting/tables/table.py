@@ -101,9 +101,8 @@ def make_table(
 def list_measured_runs(measured: Iterable[Cell]) -> Iterator[Run]:
     """Yield the runs whose scores cells show."""
     for cell in measured:
-        variant = (cell.selection["task"], cell.selection["method"], cell.selection["variant"])
         for seed in cell.seeds:
-            yield Run(*variant, seed)
+            yield cell.variant_key.make_run(seed)
 
 
 def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> TableRow:
