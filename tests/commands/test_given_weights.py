@@ -154,7 +154,7 @@ def test_a_wrong_call_is_one_line(capsys):
         ((run,), ("starts from {'run': 'paws/bert/ft/seed-1'", "--weights")),
         (
             (run, "--weights", checkpoint(PRETRAINED)),
-            (f"holds {PRETRAINED}", f"but the weights are those of {TUNED}"),
+            (f"the weights are those of {TUNED}", f"has {PRETRAINED}", "correct --weights"),
         ),
         ((TUNED, "--weights", checkpoint(TUNED)), ("names no weights", "--run-dir")),
         ((f"bird/bert/ft@pawz/{SEED}",), ("no weights 'pawz'", "did you mean 'paws'?")),
@@ -163,6 +163,10 @@ def test_a_wrong_call_is_one_line(capsys):
         assert_one_error(capsys.readouterr().err, *told)
     assert run_main("train", run=run, scale="demo", data=data(run), out="out") == 1
     assert_one_error(capsys.readouterr().err, "has given weights and no training")
+    places = {"data": data(TUNED), "out": "out", "init": checkpoint(TUNED)}
+    assert run_main("train", run=TUNED, scale="demo", **places) == 1
+    told = (TUNED, f"the weights are those of {PRETRAINED}", f"has {TUNED}", "correct --init")
+    assert_one_error(capsys.readouterr().err, *told)
     untrained = f"bird/bert/ft/{SEED}"
     places = {"data": data(run), "out": "out", "init": checkpoint(PRETRAINED)}
     assert run_main("train", run=untrained, scale="demo", **places) == 1

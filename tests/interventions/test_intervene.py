@@ -21,7 +21,7 @@ from tests.training.causal_toy import (
     write_prompts,
     write_text,
 )
-from tests.training.toy import assert_one_error, flip_bit, record_files, run_main
+from tests.training.toy import assert_one_error, flip_bit, name_parent, record_files, run_main
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
@@ -38,7 +38,7 @@ SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
 def train(place: Path, name: str, spec: dict, data: str, *more: object) -> None:
     paths = {"data": place / data, "out": place / "runs" / name, "state": place / "state" / name}
-    assert run_main("train", *more, spec=spec, **paths) == 0
+    assert run_main("train", *more, spec=name_parent(spec, *more), **paths) == 0
 
 
 def write_candidates(place: Path, contents: list[str]) -> None:
@@ -292,13 +292,24 @@ def test_a_flipped_bit_of_a_checkpoint_ends_what_would_use_it(capsys, place, tmp
             "init": tmp_path / "run/checkpoint",
             "state": tmp_path / "state",
         }
-        assert run_main("train", spec=causal_spec("prompt", "llama"), out=out, **names) == 1
+        spec = name_parent(causal_spec("prompt", "llama"), "--init", names["init"])
+        assert run_main("train", spec=spec, out=out, **names) == 1
     assert_one_error(
         capsys.readouterr().err,
         "checkpoint/model.safetensors: expected sha256 ",
         "by run.json, found ",
     )
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"run"}
+
+
+def test_a_file_that_was_put_into_a_checkpoint_costs_no_training(capsys, place, tmp_path):
+    shutil.copytree(place / "runs/ft", tmp_path / "run")
+    added = tmp_path / "run/checkpoint/notes.txt"
+    added.write_text("the best one")
+    assert call(place, run_dir=tmp_path / "run", out=tmp_path / "out") == 1
+    assert_one_error(
+        capsys.readouterr().err, f"{added} is not a file of the training", "move it elsewhere"
+    )
 
 
 def test_candidates_that_differ_from_their_checksum_end_the_command(capsys, place, tmp_path):

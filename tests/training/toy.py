@@ -162,6 +162,15 @@ def here(name: str, *arguments: object) -> int:
         return main([name, *map(str, arguments)])
 
 
+def name_parent(spec: dict, *more: object) -> dict:
+    """The spec, if it starts from a run, with the run of the folder after `--init` as that run."""
+    if "--init" not in more or not spec["init"]:
+        return spec
+    folder = Path(str(more[more.index("--init") + 1]))
+    run = json.loads((folder.parent / "run.json").read_text())
+    return spec | {"init": {"run": run["run"], "spec": run["spec_digest"]}}
+
+
 def run_main(name: str, *more: object, **options: object) -> int:
     """Run a command in this process, with `--option value` for each option; returns the exit code.
 

@@ -37,7 +37,7 @@ from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.tasks.checkpoints import read_checked_run, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec
 
 if TYPE_CHECKING:
     import torch
@@ -187,8 +187,6 @@ def read_given_weights(args: argparse.Namespace, job_spec: RunJobSpec) -> Scored
             f"{spec.run} names no weights, <variant>@<weights>; score a training with --run-dir"
         )
     check_init(str(spec.run), spec.origin, args.weights, "--weights")
-    if isinstance(spec.origin, ParentRun):
-        check_parent(args.weights.parent, spec.origin)
     check_data(args.data, job_spec)
     return ScoredRun(
         scale=job_spec.scale,
@@ -198,21 +196,6 @@ def read_given_weights(args: argparse.Namespace, job_spec: RunJobSpec) -> Scored
         data_digest=digest_data(args.data),
         files={},
     )
-
-
-def check_parent(folder: Path, parent: ParentRun) -> None:
-    """Raise UserError unless the folder holds the run whose weights are scored."""
-    trained = read_run(folder)
-    if trained.run != parent.run:
-        raise UserError(
-            f"{folder} holds {trained.run}, but the weights are those of {parent.run}; "
-            "correct --weights"
-        )
-    if trained.spec_digest != parent.spec:
-        raise UserError(
-            f"{RunFolder(folder).manifest} has another configuration than the spec names; "
-            "train the run again"
-        )
 
 
 @contextmanager

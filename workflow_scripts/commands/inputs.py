@@ -9,7 +9,7 @@ from workflow_scripts.common.files import hash_file, read_mapping
 from workflow_scripts.common.result_folders import DataFolder, HubModelFolder, RunFolder
 from workflow_scripts.provenance.run_job_spec import RunJobSpec, read_run_job_spec
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
-from workflow_scripts.tasks.run_spec import HubModel, Origin
+from workflow_scripts.tasks.run_spec import HubModel, Origin, ParentRun
 
 
 def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool = True) -> None:
@@ -72,8 +72,9 @@ def check_data(data: Path, job_spec: RunJobSpec) -> None:
 def check_init(place: object, origin: Origin, folder: Path | None, option: str) -> None:
     """Raise UserError, beginning with `place`, unless the folder fits what the run starts from.
 
-    A model of the hub must be the one of `origin`, unchanged. Weights of a run must be unchanged
-    since their training; whether it was the run of `origin` is not compared here.
+    A model of the hub must be the one of `origin`, unchanged. Weights of a run must be those of
+    the run of `origin`, unchanged since their training. Weights without a run.json beside their
+    folder are from elsewhere, and are taken as they are.
     """
     if origin and not folder:
         raise UserError(
@@ -85,8 +86,24 @@ def check_init(place: object, origin: Origin, folder: Path | None, option: str) 
         return
     if isinstance(origin, HubModel):
         check_hub_model(folder, origin)
-    elif RunFolder(folder.parent).manifest.exists():
-        check_checkpoint(folder.parent, read_run(folder.parent))
+    elif isinstance(origin, ParentRun) and RunFolder(folder.parent).manifest.exists():
+        check_parent(place, folder.parent, origin, option)
+
+
+def check_parent(place: object, folder: Path, parent: ParentRun, option: str) -> None:
+    """Raise UserError, beginning with `place`, unless the folder has the unchanged parent run."""
+    trained = read_run(folder)
+    if trained.run != parent.run:
+        raise UserError(
+            f"{place}: the weights are those of {parent.run}, but {folder} has {trained.run}; "
+            f"correct {option}"
+        )
+    if trained.spec_digest != parent.spec:
+        raise UserError(
+            f"{place}: {RunFolder(folder).manifest} has another configuration of {parent.run} than "
+            "the spec names; train that run again"
+        )
+    check_checkpoint(folder, trained)
 
 
 def check_hub_model(folder: Path, origin: HubModel) -> None:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import torch
@@ -71,6 +71,14 @@ class ExampleLoss(AdditiveLoss):
         return loss, parts
 
 
+@runtime_checkable
+class FinishesSteps(Protocol):
+    """A model that changes something besides its parameters after each update."""
+
+    def finish_step(self) -> None:
+        """Do so: the loop calls it after each step of the optimiser."""
+
+
 @dataclass(frozen=True)
 class TrainingSetup:
     """Model, batches, loss and validation of one training.
@@ -79,8 +87,7 @@ class TrainingSetup:
     further split, the name is `<split>_<value>`. The training settings name the value that chooses
     the best weights: greater is better. Of equal ones the lowest `tie_break_metric`, if one is
     named, is the best, and then the latest. With validation none it is not called, and may
-    be None. `save_extra_files(folder)` writes further files of a checkpoint. A model may define
-    `finish_step()`, called after each update.
+    be None. `save_extra_files(folder)` writes further files of a checkpoint.
 
     capturable: whether a GPU can repeat an update as a graph. Then every size in an update follows
     from the shapes of its batch, and nothing waits for the device: no boolean index, no `nonzero`,

@@ -93,17 +93,18 @@ def check_checkpoint(run_dir: Path, run: FinishedRun) -> None:
     for name in sorted(recorded.keys() | actual.keys()):
         expected_sha256 = recorded.get(name)
         actual_sha256 = actual.get(name)
-        if actual_sha256 != expected_sha256:
+        if expected_sha256 is None:
             raise UserError(
-                f"{checkpoint / name}: expected {_describe_file(expected_sha256)}, by run.json, "
-                f"found {_describe_file(actual_sha256)}; delete {run_dir} and train again"
+                f"{checkpoint / name} is not a file of the training, by run.json; move it elsewhere"
             )
-
-
-def _describe_file(sha256: str | None) -> str:
-    if sha256 is None:
-        return "no such file"
-    return f"sha256 {sha256}"
+        if actual_sha256 != expected_sha256:
+            actual_file = "no such file"
+            if actual_sha256:
+                actual_file = f"sha256 {actual_sha256}"
+            raise UserError(
+                f"{checkpoint / name}: expected sha256 {expected_sha256}, by run.json, "
+                f"found {actual_file}; delete {run_dir} and train again"
+            )
 
 
 def read_checked_run(run_dir: Path, data_dir: Path) -> FinishedRun:

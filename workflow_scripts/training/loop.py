@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.base import FinishesSteps, TrainingSetup
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
 from workflow_scripts.training.accumulation import AddGradients, make_gradients
 from workflow_scripts.training.graphs import GraphedUpdates
@@ -174,7 +174,7 @@ def update_weights(
         values["gradient_norm"] = nn.utils.clip_grad_norm_(setup.model.parameters(), clip_norm)
     optimiser.step()
     optimiser.zero_grad()
-    if hasattr(setup.model, "finish_step"):
+    if isinstance(setup.model, FinishesSteps):
         setup.model.finish_step()
     return {name: torch.as_tensor(value).detach() for name, value in values.items()}
 

@@ -23,7 +23,7 @@ from tests.training.causal_toy import (
     write_prompts,
     write_text,
 )
-from tests.training.toy import assert_one_error, record_files, run_main, stopping_at
+from tests.training.toy import assert_one_error, name_parent, record_files, run_main, stopping_at
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import training_setup as prompt
 from workflow_scripts.tasks.prompt.training_setup import (
@@ -40,6 +40,7 @@ from workflow_scripts.training import loop
 
 def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
     """Run the train command in `place`; what it makes is in runs/NAME."""
+    spec = name_parent(spec, *more)
     file = place / f"{name}.json"
     file.write_text(json.dumps(spec))
     out, state = (place / folder / name for folder in ("runs", "state"))
@@ -405,6 +406,19 @@ def test_prompts_that_cannot_be_read_are_one_line(capsys, pretrained, columns, p
     init = pretrained / "runs/pretrain/checkpoint"
     assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
     assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_another_configuration_of_the_parent_is_refused(capsys, pretrained):
+    folder = pretrained / "runs/pretrain/checkpoint"
+    spec = name_parent(causal_spec("prompt"), "--init", folder)
+    spec["init"]["spec"] = "0"
+    places = {"data": pretrained / "prompts", "out": pretrained / "runs/ft"}
+    assert run_main("train", spec=spec, init=folder, **places) == 1
+    assert_one_error(
+        capsys.readouterr().err,
+        f"{folder.parent / 'run.json'} has another configuration of {spec['init']['run']}",
+        "train that run again",
+    )
 
 
 def test_a_tokenizer_without_offsets_is_one_line(capsys, pretrained):
