@@ -1,4 +1,4 @@
-"""Every measured number in README and in the papers' NOTES comes from a committed file.
+"""Every measured number in README, docs/verdicts.md and the papers' NOTES comes from a committed file.
 
 A paragraph, list item or table with measured numbers has a link to the CSV files that they come
 from; a table's links are in the paragraph right before it. A link ending in `#paws+CAT_mix` reads
@@ -26,6 +26,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
+    "docs/verdicts.md",
     *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("papers/*/NOTES.md")),
 ]
 MOST_VALUES = 1000  # of the rows that a link names

@@ -73,7 +73,7 @@ def check_init(place: object, origin: Origin, folder: Path | None, option: str) 
     """Raise UserError, beginning with `place`, unless the folder fits what the run starts from.
 
     A model of the hub must be the one of `origin`, unchanged. Weights of a run must be those of
-    the run of `origin`, unchanged since their training. Weights without a run.json beside their
+    the run of `origin`, unchanged since their training. Weights without a run.json next to their
     folder are from elsewhere, and are taken as they are.
     """
     if origin and not folder:

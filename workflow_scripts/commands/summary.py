@@ -14,7 +14,8 @@ from workflow_scripts.config.requested import list_paper_runs, list_requested_ru
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
-from workflow_scripts.reporting.committed.recomputing import DECIDED, describe_verdicts
+from workflow_scripts.reporting.claims.verdicts import DECIDED
+from workflow_scripts.reporting.committed.recomputing import describe_verdicts
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,

@@ -25,7 +25,7 @@ from workflow_scripts.reporting.committed.recomputing import (
     RecomputedClaims,
     describe_verdicts,
     find_claim_faults,
-    find_readme_faults,
+    find_document_faults,
     recompute_claims,
 )
 from workflow_scripts.reporting.committed.rescoring_runs import (
@@ -36,9 +36,8 @@ from workflow_scripts.reporting.committed.rescoring_runs import (
     rescore_runs,
 )
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
+from workflow_scripts.reporting.pages.verdict_documents import README, VERDICTS_PAGE
 from workflow_scripts.reporting.pages.verify import verify_crate
-
-README = Path("README.md")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class RecomputedExport:
     @property
     def compared_file(self) -> str:
         """The name of what the verdicts were compared with."""
-        if is_described_by_readme(self.restored.export):
+        if is_documented(self.restored.export):
             return README.name
         return self.restored.export.claims.table.name
 
@@ -90,9 +89,10 @@ def is_export(path: Path) -> bool:
     return ExportFolder(path).claims.table.exists() and not CrateFolder(path).metadata.exists()
 
 
-def is_described_by_readme(export: ExportFolder) -> bool:
-    """Whether README's tables are those of an export."""
-    return README.exists() and export.path.resolve() == COMMITTED.path.resolve()
+def is_documented(export: ExportFolder) -> bool:
+    """Whether the tables of README and docs/verdicts.md are those of an export."""
+    has_documents = README.exists() and VERDICTS_PAGE.exists()
+    return has_documents and export.path.resolve() == COMMITTED.path.resolve()
 
 
 def verify_export(catalogue: Catalogue, export: ExportFolder, only_claims: bool) -> None:
@@ -126,8 +126,8 @@ def recompute_export(
         outcomes = [outcome for _, outcome in claims.decided_outcomes]
         rescored = rescore_outcomes(restored, outcomes, uses_prepared_data)
         faults = find_claim_faults(restored, claims) + rescored.faults
-        if is_described_by_readme(export):
-            faults += find_readme_faults(restored, claims, README)
+        if is_documented(export):
+            faults += find_document_faults(restored, claims)
         yield RecomputedExport(restored, claims, rescored, faults)
 
 
@@ -207,9 +207,9 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
     (row,) = (row for row in recomputed.rows if row.claim == claim)
     print_claim(row, outcome, rescored, restored.scale)
     compared = [COMMITTED.claims.table.name]
-    if row.is_primary and is_described_by_readme(COMMITTED):
-        compared.append(README.name)
-        for fault in find_readme_faults(restored, recomputed, README):
+    if row.is_primary and is_documented(COMMITTED):
+        compared.append(str(VERDICTS_PAGE))
+        for fault in find_document_faults(restored, recomputed):
             if f"{paper}: {row.statement}" in fault.text:
                 faults.append(fault)
     if faults:

@@ -1,17 +1,27 @@
-"""The tables of claims in README: what they say of complete and of incomplete plans, and that
-README has them.
+"""The tables of claims in README and docs/verdicts.md: what they say of complete and of incomplete
+plans, and that the documents have them.
 """
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.config.copies import copy_project
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS, ClaimRow, read_claim_rows
-from workflow_scripts.reporting.pages.readme_tables import BEGIN, END, format_tables, replace_tables
+from workflow_scripts.reporting.pages.verdict_documents import (
+    BEGIN,
+    END,
+    format_documents,
+    format_short_table,
+    format_tables,
+    replace_tables,
+    sum_costs,
+)
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = "results/reference/small/claims.csv"
@@ -82,8 +92,8 @@ def test_the_other_claims_are_counted_by_paper_without_controls():
     rows.append(row(paper="carma", role="exploratory", verdict="reproduced"))
     lines = format_tables(rows, ["carma", "cat"], "small").splitlines()
     assert lines[-2:] == [
-        "| [carma](papers/carma/NOTES.md) |  | 1 | 1 | 0 | 0 | 0 | 0 |",
-        "| [cat](papers/cat/NOTES.md) | 1: at most 5% | 3 | 0 | 0 | 2 | 0 | 1 |",
+        "| [carma](../papers/carma/NOTES.md) |  | 1 | 1 | 0 | 0 | 0 | 0 |",
+        "| [cat](../papers/cat/NOTES.md) | 1: at most 5% | 3 | 0 | 0 | 2 | 0 | 1 |",
     ]
 
 
@@ -100,23 +110,55 @@ def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
     lines = format_tables(
         [row(), later, row(role="exploratory", plan="")], ["cat"], "small"
     ).splitlines()
-    assert lines[-1].startswith("| [cat](papers/cat/NOTES.md) | 2: at most 10% | 1 |")
+    assert lines[-1].startswith("| [cat](../papers/cat/NOTES.md) | 2: at most 10% | 1 |")
     assert lines[3].startswith(
-        f"| cat | CAT is probably closer ([later plan](papers/cat/{file})) | 14.94 chance | 0.72 chance ("
+        f"| cat | CAT is probably closer ([later plan](../papers/cat/{file})) | 14.94 chance | 0.72 chance ("
+    )
+
+
+def test_readme_counts_the_verdicts_of_primary_claims_by_paper():
+    papers = load_catalogue(ROOT).papers
+    rows = [row(verdict=verdict) for verdict in ("reproduced", "inconclusive", "reproduced")]
+    rows += [row(verdict="no verdict"), row(verdict="not run")]
+    rows += [row(role="exploratory"), row(paper="lrf", verdict="not reproduced")]
+    cat, lrf = format_short_table(rows, papers, "small").splitlines()[2:]
+    assert cat.startswith("| *Towards Equipping Transformer ")
+    assert cat.endswith("| 2 reproduced, 1 inconclusive, 2 planned | [cat](papers/cat/NOTES.md) |")
+    assert lrf.endswith("| 1 not reproduced | [lrf](papers/lrf/NOTES.md) |")
+
+
+def test_costs_are_hours_of_threads_and_of_gpus():
+    costs = sum_costs(
+        [
+            {"seconds": 3600, "threads": 2, "device": "cpu"},
+            {"seconds": 7200.0, "threads": 1, "device": "cpu"},
+            {"seconds": 5400, "threads": 8, "device": "cuda"},
+            {"not_recorded": ["seconds"]},
+        ]
+    )
+    assert (costs.runs, costs.untimed_runs) == (4, 1)
+    assert (costs.core_hours, costs.gpu_hours) == (4, 1.5)
+    assert str(costs) == (
+        "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings, "
+        "1 of them without a recorded time)."
     )
 
 
 def test_the_command_prints_the_tables_and_writes_them_between_the_markers(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.chdir(ROOT)
-    file, readme = write(tmp_path, row()), tmp_path / "README.md"
-    readme.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nText.\n")
+    monkeypatch.chdir(copy_project(tmp_path))
+    file = write(tmp_path, row())
+    Path("docs").mkdir(exist_ok=True)
+    for document in ("README.md", "docs/verdicts.md"):
+        Path(document).write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nText.\n")
     assert main(["readme", str(file)]) == 0
-    printed = capsys.readouterr().out.rstrip("\n")
-    assert main(["readme", str(file), "--write", str(readme)]) == 0
-    assert readme.read_text() == f"# Title\n\n{BEGIN}\n{printed}\n{END}\n\nText.\n"
-    assert "**not reproduced** at small" in printed
+    short, full = capsys.readouterr().out.rstrip("\n").split("\n\n", 1)
+    assert main(["readme", str(file), "--write"]) == 0
+    for document, tables in (("README.md", short), ("docs/verdicts.md", full)):
+        expected = f"# Title\n\n{BEGIN}\n{tables}\n{END}\n\nText.\n"
+        assert Path(document).read_text() == expected
+    assert "1 not reproduced" in short and "**not reproduced** at small" in full
 
 
 def test_a_file_without_markers_or_columns_is_refused(tmp_path):
@@ -130,12 +172,13 @@ def test_a_file_without_markers_or_columns_is_refused(tmp_path):
         read_claim_rows(tmp_path / "other.csv")
 
 
-def test_readme_has_the_tables_of_the_committed_claims():
-    """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts
-    them there.
+def test_the_documents_have_the_tables_of_the_committed_claims():
+    """`python -m workflow_scripts readme results/reference/small/claims.csv --write` puts them
+    there.
     """
-    tables = format_tables(
-        read_claim_rows(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small"
-    )
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert replace_tables(readme, tables, "README.md") == readme
+    rows = read_claim_rows(ROOT / CLAIMS)
+    costs = sum_costs(json.loads((ROOT / CLAIMS).with_name("provenance.json").read_text()))
+    documents = format_documents(rows, load_catalogue(ROOT).papers, "small", costs)
+    for document, tables in documents.items():
+        text = (ROOT / document).read_text(encoding="utf-8")
+        assert replace_tables(text, tables, str(document)) == text

@@ -18,10 +18,12 @@ DECIDED = ("reproduced", "not reproduced", "inconclusive")
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what verdicts are judged from: the catalogue, the papers, README and the scores."""
+    """A copy of what verdicts are judged from, and of the documents that have them."""
     for name in ("catalogue", "papers"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copy(ROOT / "README.md", tmp_path)
+    (tmp_path / "docs").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "docs/verdicts.md", tmp_path / "docs")
     folder = tmp_path / "results/reference/small"
     shutil.copytree(REFERENCE, folder, ignore=shutil.ignore_patterns("figures"))
     monkeypatch.chdir(tmp_path)
@@ -92,9 +94,16 @@ def test_a_changed_score_is_an_error_of_its_claims_alone(checkout, capsys):
     assert "effect is -5.51082, by the scores " in error
     assert "claim_sides.csv: left at seed 104 is " in error and "by the scores 80" in error
     # other lines are about the same paper: its q-values follow from all of its effects
-    of_the_paper = ("error: cat/", "error: README.md: cat: ", "error: README.md: [cat](")
+    of_the_paper = (
+        "error: cat/",
+        "error: docs/verdicts.md: cat: ",
+        "error: docs/verdicts.md: [cat](",
+        "error: README.md: *Towards Equipping Transformer ",
+    )
     assert all(text.startswith(of_the_paper) for text in errors)
-    assert any(text.startswith("error: README.md: cat: CAT_comp is closer") for text in errors)
+    assert any(
+        text.startswith("error: docs/verdicts.md: cat: CAT_comp is closer") for text in errors
+    )
 
 
 def test_a_changed_verdict_is_an_error(checkout, capsys):
@@ -109,19 +118,32 @@ def test_a_changed_verdict_is_an_error(checkout, capsys):
 
 
 @pytest.mark.faults
-def test_a_changed_line_of_readme_is_an_error(checkout, capsys):
-    readme = checkout / "README.md"
-    text = readme.read_text()
+def test_a_changed_line_of_the_verdicts_is_an_error(checkout, capsys):
+    document = checkout / "docs/verdicts.md"
+    text = document.read_text()
     before = "| 9 seeds | **not reproduced** at small: the whole interval is below 0, opposite to the claim |"
     assert text.count(before) == 1
-    readme.write_text(text.replace(before, "| 9 seeds | **reproduced** at small |"))
+    document.write_text(text.replace(before, "| 9 seeds | **reproduced** at small |"))
     code, _, errors = verify_claims(capsys)
     (error,) = errors
     assert code == 1
     assert error.startswith(
-        "error: README.md: cat: CAT_comp is closer to people on BiRD than BERT is "
+        "error: docs/verdicts.md: cat: CAT_comp is closer to people on BiRD than BERT is "
     )
     assert "**reproduced** at small, by the scores " in error
+
+
+@pytest.mark.faults
+def test_a_changed_number_of_verdicts_in_readme_is_an_error(checkout, capsys):
+    readme = checkout / "README.md"
+    text = readme.read_text()
+    before = "| 1 reproduced, 2 not reproduced |"
+    assert text.count(before) == 1
+    readme.write_text(text.replace(before, "| 3 reproduced |"))
+    code, _, errors = verify_claims(capsys)
+    (error,) = errors
+    assert code == 1 and error.startswith("error: README.md: *Towards Equipping Transformer ")
+    assert "is 3 reproduced | " in error
 
 
 @pytest.mark.faults
@@ -221,7 +243,7 @@ def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
         )
         assert [seed, left, "✓", right, "✓"] in rows  # both also from predictions
     assert "2 of 8 seeds against 0 of 8" in text
-    assert text.splitlines()[-1] == "  equal to claims.csv and README.md"
+    assert text.splitlines()[-1] == "  equal to claims.csv and docs/verdicts.md"
 
 
 @pytest.mark.faults

@@ -29,6 +29,7 @@ MEANINGS = {
     NOT_RUN: "this scale does not measure it",
 }
 VERDICTS = tuple(MEANINGS)
+DECIDED = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)  # by all planned seeds
 PRIMARY = "primary"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 FALSE_DISCOVERIES = 0.05

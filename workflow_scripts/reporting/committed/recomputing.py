@@ -1,4 +1,4 @@
-"""Judge the claims of an export again from its scores, and compare with what it and README say."""
+"""Judge the claims of an export again from its scores, and compare with what is committed."""
 
 import csv
 import io
@@ -18,16 +18,10 @@ from workflow_scripts.reporting.claims.judging import (
     make_claim_row,
     make_side_rows,
 )
-from workflow_scripts.reporting.claims.verdicts import (
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    PRIMARY,
-    REPRODUCED,
-)
+from workflow_scripts.reporting.claims.verdicts import DECIDED, PRIMARY
 from workflow_scripts.reporting.committed.restoring import RestoredExport, list_counted_runs
-from workflow_scripts.reporting.pages.readme_tables import extract_tables, format_tables
+from workflow_scripts.reporting.pages.verdict_documents import extract_tables, format_documents
 
-DECIDED = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)
 CLAIM_KEY = ("paper", "claim")
 Content = TypeVar("Content")
 SIDE_KEY = ("side", "cell", "seed")  # of a value, within a claim
@@ -210,32 +204,34 @@ def _parse_lines(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def find_readme_faults(
-    restored: RestoredExport, recomputed: RecomputedClaims, readme: Path
-) -> list[Fault]:
-    """Return a fault for each row of README's tables of claims that does not follow."""
-    papers = list(restored.catalogue.papers)
-    tables = format_tables(recomputed.rows, papers, restored.scale)
-    expected = _map_readme_rows(tables)
-    is_there = _map_readme_rows(extract_tables(readme.read_text(encoding="utf-8"), str(readme)))
+def find_document_faults(restored: RestoredExport, recomputed: RecomputedClaims) -> list[Fault]:
+    """Return a fault for each row of the tables in README and docs/verdicts.md that is wrong."""
+    papers = restored.catalogue.papers
+    documents = format_documents(recomputed.rows, papers, restored.scale, costs=None)
     faults = []
-    for key in dict.fromkeys([*is_there, *expected]):
-        if key not in expected:
-            faults.append(Fault(readme.name, f"{key}: no claim has this row"))
-        elif key not in is_there:
-            faults.append(Fault(readme.name, f"{key}: this row is missing"))
-        elif is_there[key] != expected[key]:
-            cells = f"is {is_there[key]}, by the scores {expected[key]}"
-            faults.append(Fault(readme.name, f"{key} {cells}"))
+    for document, tables in documents.items():
+        expected = _map_table_rows(tables)
+        text = document.read_text(encoding="utf-8")
+        is_there = _map_table_rows(extract_tables(text, str(document)))
+        for key in dict.fromkeys([*is_there, *expected]):
+            if key not in expected:
+                faults.append(Fault(str(document), f"{key}: no claim has this row"))
+            elif key not in is_there:
+                faults.append(Fault(str(document), f"{key}: this row is missing"))
+            elif is_there[key] != expected[key]:
+                cells = f"is {is_there[key]}, by the scores {expected[key]}"
+                faults.append(Fault(str(document), f"{key} {cells}"))
     return faults
 
 
-def _map_readme_rows(tables: str) -> dict[str, str]:
-    """Return the first two cells of each row -> its other cells; of counts, the first cell."""
+def _map_table_rows(tables: str) -> dict[str, str]:
+    """Return the first cell of each row -> its other cells; of primary claims, the first two."""
     rows: dict[str, str] = {}
-    for line in filter(None, tables.splitlines()):
+    for line in tables.splitlines():
+        if not line.startswith("|"):
+            continue
         cells = line.strip("| ").split(" | ")
-        n_keys = 1 if cells[0].startswith("[") else 2
+        n_keys = 1 if cells[0].startswith(("[", "*")) else 2
         rows[": ".join(cells[:n_keys])] = " | ".join(cells[n_keys:])
     return rows
 

@@ -21,7 +21,7 @@ GUIDE = (
     "statistics",
     "glossary",
 )
-REFERENCE = ("results", "python", "configuration", "commands", "faults", "security")
+REFERENCE = ("verdicts", "results", "python", "configuration", "commands", "faults", "security")
 LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\])\(([^)\s]+)\)")
 
 

@@ -6,21 +6,34 @@ from pathlib import Path
 
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.reporting.site.drawings import draw_effect, draw_text
+from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
+from workflow_scripts.reporting.claims.verdicts import DECIDED
+from workflow_scripts.reporting.site.drawings import (
+    draw_diamond,
+    draw_interval,
+    draw_line,
+    draw_text,
+    make_axis,
+)
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, read_measured_claims
 from workflow_scripts.reporting.site.page_sources import count_by_verdict, name_paper
 
-# In pixels: the picture, a column, what is free at either side, and the heights of head and line.
+# In pixels: the picture, what is free at either side, and the heights of head, paper, claim, line.
 WIDTH = 940
-COLUMN = 455
 SIDE = 10
-HEAD = 60
-LINE = 19
+HEAD = 66
+PAPER_HEIGHT = 25
+CLAIM_HEIGHT = 34
+LINE = 15
+# The columns: statement, drawing, verdict with numbers.
+DRAWING_LEFT = 430
+DRAWING_RIGHT = 684
+VERDICT_LEFT = 704
+CHARACTERS = 66  # in a line of a statement
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
-CHARACTERS = 62  # in a line of a statement
 KEY = (
-    "◆ the paper's effect · line: the claim begins · dotted: smallest effect of interest · "
-    "ring: planned seed"
+    "dot: effect measured here, with its interval · ◆ the paper's effect · "
+    "green: what is claimed · dotted: smallest effect of interest"
 )
 
 
@@ -36,46 +49,70 @@ def write_pictures(catalogue: Catalogue, results: Path, scale: str, out: Path) -
 def draw_overview(
     catalogue: Catalogue, primary: list[MeasuredClaim], scale: str, theme: str
 ) -> str:
-    """Draw the primary claims in two columns of about one height, below their number by verdict."""
-    counts = count_by_verdict(primary)
+    """Draw a row for each decided primary claim by paper, below their number by verdict."""
+    decided = [claim for claim in primary if claim.row.verdict in DECIDED]
+    counts = count_by_verdict(decided)
     parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
-    title = f"{len(primary)} primary claims at {scale}: {', '.join(parts)}"
+    title = f"{len(decided)} primary claims at {scale}: {', '.join(parts)}"
+    planned = len(primary) - len(decided)
+    if planned:
+        title += f"; {planned} more are planned"
     body = draw_text(SIDE, 28, title, "name") + draw_text(SIDE, 50, KEY, "tick")
-    claims_of_paper: dict[str, list[MeasuredClaim]] = {paper: [] for paper in catalogue.papers}
-    for claim in primary:
-        claims_of_paper[claim.row.paper].append(claim)
-    heights = [HEAD, HEAD]
-    # The paper with the most claims comes first, so that both columns become even.
-    for paper in sorted(claims_of_paper, key=lambda paper: -len(claims_of_paper[paper])):
-        if not claims_of_paper[paper]:
+    y = HEAD
+    for paper in catalogue.papers:
+        of_paper = [claim for claim in decided if claim.row.paper == paper]
+        if not of_paper:
             continue
-        column = heights.index(min(heights))
-        x = SIDE + column * (WIDTH - COLUMN - 2 * SIDE)
-        y = heights[column] + 24
-        body += draw_text(x, y, name_paper(catalogue, paper), "name")
-        for claim in claims_of_paper[paper]:
-            drawing, height = draw_primary_claim(claim, x, y)
-            body += drawing
-            y += height
-        heights[column] = y + 14
-    box = f'viewBox="0 0 {WIDTH} {max(heights)}" role="img"'
+        body += draw_text(SIDE, y + 17, name_paper(catalogue, paper), "paper")
+        y += PAPER_HEIGHT
+        for claim in of_paper:
+            body += draw_primary_claim(claim, y)
+            y += CLAIM_HEIGHT
+    box = f'viewBox="0 0 {WIDTH} {y + SIDE}" role="img"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{title}</title>'
     return f"{head}{_make_style(theme)}{body}</svg>\n"
 
 
-def draw_primary_claim(claim: MeasuredClaim, x: int, top: int) -> tuple[str, int]:
-    """Draw statement, verdict and effect of a claim below `top`; return it with its height."""
-    body = ""
-    y = top
-    for line in textwrap.wrap(f"{claim.row.statement}: {claim.row.verdict}", CHARACTERS):
-        y += LINE
-        body += draw_text(x, y, line, "label")
-    effect = draw_effect(claim, COLUMN, gutter=0)
-    height = int(re.findall(r'viewBox="0 0 \d+ (\d+)"', effect)[0])
-    plain = re.sub(r"<title>.*?</title>| style=\"[^\"]*\"", "", effect)
-    place = f'<svg x="{x}" y="{y + 4}" width="{COLUMN}" height="{height}" '
-    body += re.sub(r"<svg ", place, plain)
-    return body, y + height + 6 - top
+def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
+    """Draw the row of a claim: its statement, its effect, and its verdict with the numbers."""
+    row = claim.row
+    middle = top + CLAIM_HEIGHT / 2
+    statement = textwrap.wrap(row.statement, CHARACTERS)
+    first_line = middle + 5 - LINE * (len(statement) - 1) / 2
+    body = "".join(
+        draw_text(SIDE, first_line + LINE * number, line, "label")
+        for number, line in enumerate(statement)
+    )
+    body += draw_effect_strip(claim, top + 4, top + CLAIM_HEIGHT - 4)
+    body += draw_text(VERDICT_LEFT, middle - 2, row.verdict, f"verdict {claim.verdict_class}")
+    body += draw_text(VERDICT_LEFT, middle + 12, describe_effect(row), "tick")
+    return body
+
+
+def draw_effect_strip(claim: MeasuredClaim, top: int, bottom: int) -> str:
+    """Draw effect and interval on an axis without numbers, with what is claimed and published."""
+    row = claim.row
+    values = [row.effect, row.ci_low, row.ci_high, row.margin, row.smallest_effect]
+    axis = make_axis([*values, row.published_effect], DRAWING_LEFT, DRAWING_RIGHT)
+    middle = (top + bottom) / 2
+    edge = axis.place(row.margin)
+    size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'
+    body = f'<rect x="{edge:g}" y="{top}" {size} class="claimed"/>'
+    body += draw_line(axis.place(0), top, axis.place(0), bottom, "zero")
+    body += draw_line(edge, top, edge, bottom, "margin")
+    if row.smallest_effect is not None and row.smallest_effect != row.margin:
+        smallest = axis.place(row.smallest_effect)
+        body += draw_line(smallest, top, smallest, bottom, "smallest")
+    if row.published_effect is not None:
+        body += draw_diamond(axis.place(row.published_effect), middle)
+    return body + draw_interval(axis, middle, claim)
+
+
+def describe_effect(row: ClaimRow) -> str:
+    """Return the measured effect in words, after the number of a share of seeds its reason."""
+    if row.ci_low is None:
+        return row.reason
+    return format_effect(row)
 
 
 def _make_style(theme: str) -> str:
@@ -85,5 +122,9 @@ def _make_style(theme: str) -> str:
         css = re.sub(r'html\[data-theme="dark"\] {[^}]*}', "", css)
     without_comments = re.sub(r"/\*.*?\*/", "", css)
     css = re.sub(r'html(\[data-theme="dark"\])?', ":root", without_comments)
-    own = f":root {{ {FONT} }} .name {{ font-size: 18px; font-weight: 600; }}"
+    own = (
+        f":root {{ {FONT} }} .name {{ font-size: 16.5px; font-weight: 600; }} "
+        "svg .label { font-size: 12px; } .paper { font-size: 14px; font-weight: 600; } "
+        "svg .verdict { fill: var(--verdict); font-weight: 600; }"
+    )
     return f"<style>{css.strip()}\n{own}</style>"

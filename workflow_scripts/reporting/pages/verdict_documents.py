@@ -1,23 +1,33 @@
-"""The claim tables of README: primary claims with interval and verdict, others by verdict."""
+"""The tables of claims in README and docs/verdicts.md.
+
+README has the verdicts of the primary claims by paper, docs/verdicts.md each primary claim with
+interval and verdict, and the numbers of the others by verdict.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import ANY_WRONG, FIRST_PLAN
+from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.verdicts import VERDICTS
+from workflow_scripts.reporting.claims.verdicts import DECIDED, VERDICTS
 
+README = Path("README.md")
+VERDICTS_PAGE = Path("docs/verdicts.md")
 BEGIN = (
     "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv"
-    " --write README.md -->"
+    " --write -->"
 )
 END = "<!-- end claims -->"
 WRONG_PER_PLAN = round(100 * ANY_WRONG / 2)  # percent
+SHORT_HEADINGS = ("paper", "primary claims at {scale}", "findings and decisions")
 PRIMARY_HEADINGS = (
     "paper",
     "primary claim",
@@ -34,8 +44,70 @@ PAPER_HEADINGS = (
 )
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What the runs of an export have cost, as far as their times are recorded."""
+
+    runs: int
+    untimed_runs: int
+    core_hours: float
+    gpu_hours: float
+
+    def __str__(self) -> str:
+        runs = f"{self.runs:,} trainings and scorings"
+        if self.untimed_runs:
+            runs += f", {self.untimed_runs} of them without a recorded time"
+        hours = f"{self.core_hours:.0f} core-hours and {self.gpu_hours:.0f} GPU-hours"
+        return f"What is committed took {hours} ({runs})."
+
+
+def sum_costs(provenance: Iterable[Mapping[str, object]]) -> Costs:
+    """Sum the costs of the rows of provenance.json. A core-hour is an hour of one thread."""
+    runs = untimed_runs = 0
+    core_seconds = gpu_seconds = 0.0
+    for row in provenance:
+        runs += 1
+        seconds = row.get("seconds")
+        threads = row.get("threads")
+        if not isinstance(seconds, int | float) or not isinstance(threads, int):
+            untimed_runs += 1
+        elif row.get("device") == "cuda":
+            gpu_seconds += seconds
+        else:
+            core_seconds += seconds * threads
+    return Costs(runs, untimed_runs, core_seconds / 3600, gpu_seconds / 3600)
+
+
+def format_documents(
+    rows: list[ClaimRow], papers: Mapping[str, Paper], scale: str, costs: Costs | None
+) -> dict[Path, str]:
+    """Return each document with what belongs between its markers."""
+    ordered = sorted(rows, key=lambda row: list(papers).index(row.paper))
+    short = format_short_table(ordered, papers, scale)
+    if costs:
+        short += f"\n\n{costs}"
+    return {README: short, VERDICTS_PAGE: format_tables(ordered, list(papers), scale)}
+
+
+def format_short_table(rows: list[ClaimRow], papers: Mapping[str, Paper], scale: str) -> str:
+    """Format a Markdown table of the verdicts of primary claims by paper, for README."""
+    lines = [_format_row(SHORT_HEADINGS).format(scale=scale), "|---|---|---|"]
+    for name, paper in papers.items():
+        verdicts = Counter(row.verdict for row in rows if row.is_primary and row.paper == name)
+        if not verdicts:
+            continue
+        counts = [f"{verdicts[verdict]} {verdict}" for verdict in DECIDED if verdicts[verdict]]
+        waiting = sum(verdicts[verdict] for verdict in verdicts if verdict not in DECIDED)
+        if waiting:
+            counts.append(f"{waiting} planned")
+        title = f"*{paper.experiments.title}* ({paper.experiments.citation})"
+        notes = f"[{name}](papers/{name}/NOTES.md)"
+        lines.append(_format_row([title, ", ".join(counts), notes]))
+    return "\n".join(lines)
+
+
 def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
-    """Format two Markdown tables.
+    """Format two Markdown tables for docs/verdicts.md.
 
     The first has the primary claims, the second the number of exploratory claims per paper and
     verdict. Claims that are controls of ours are counted in neither. `papers` gives the order.
@@ -60,7 +132,7 @@ def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
         risk = ""
         if plans:
             risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%"
-        link = f"[{paper}](papers/{paper}/NOTES.md)"
+        link = f"[{paper}](../papers/{paper}/NOTES.md)"
         counts = [str(verdicts[verdict]) for verdict in VERDICTS]
         lines.append(_format_row([link, risk, str(verdicts.total()), *counts]))
     return "\n".join(lines)
@@ -107,7 +179,7 @@ def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     if row.is_control:
         statement += " (a control of ours)"
     if row.plan != FIRST_PLAN:
-        statement += f" ([later plan](papers/{row.paper}/{row.plan}))"
+        statement += f" ([later plan](../papers/{row.paper}/{row.plan}))"
     # No effect before the last seed is done: it would tempt a reader to stop early.
     effect = format_effect(row) if row.has_planned_seeds else ""
     verdict = f"**{row.verdict}** at {scale}"
