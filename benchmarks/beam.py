@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.common.token_ids import EOS, PAD
+from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_table, read_vocabularies

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.common.token_ids import EOS
+from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies

@@ -292,7 +292,8 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
 def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
     """Return the training settings that the search before a run chose; None without a search.
 
-    Raises UserError if the file is missing or of another spec.
+    Raises UserError if the file is missing or of another spec. Seed and parent run may differ: one
+    search is for all seeds.
     """
     if spec.search and file is None:
         raise UserError(f"{spec.variant_key} needs the chosen.json of its search; pass --search")

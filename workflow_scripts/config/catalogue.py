@@ -149,12 +149,17 @@ class Paper:
         return seeds
 
     def find_planned_seeds(self, variant: VariantKey, scale: str) -> list[int]:
-        """Return the seeds of the claims that compare a variant; if none does, of the only plan."""
+        """Return the seeds of the claims that compare a variant; if none does, of the first plan.
+
+        Raises UserError without a plan of the scale.
+        """
         planned_seeds = self.list_planned_seeds(scale)
         if variant in planned_seeds:
             return planned_seeds[variant]
-        (plan,) = self.list_plans(scale).values()
-        return plan.seeds
+        plans = list(self.list_plans(scale).values())
+        if not plans:
+            raise UserError(f"{variant}: no plan at scale {scale} has its seeds; give them numbers")
+        return plans[0].seeds
 
     def list_planned_runs(self, planned: PlannedClaim) -> list[Run]:
         """Return the runs that decide a primary claim: its variants with each planned seed."""

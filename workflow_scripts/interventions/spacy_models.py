@@ -66,7 +66,7 @@ def read_probabilities(wheel: Path) -> dict[str, float]:
     try:
         packed = read_members(wheel, {PROBABILITIES})[PROBABILITIES]
         return json.loads(gzip.decompress(packed))
-    except (KeyError, OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:
         raise UserError(f"{wheel} has no table {PROBABILITIES}; fetch it again") from error
 
 

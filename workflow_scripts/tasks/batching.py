@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.token_ids import EOS, PAD
+from workflow_scripts.data.token_ids import EOS, PAD
 
 MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 CPU = torch.device("cpu")

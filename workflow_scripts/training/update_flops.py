@@ -145,7 +145,11 @@ class CountedPass(NamedTuple):
 
 
 def count_pass(model: nn.Module, loss: Loss, batch: Any) -> CountedPass:
-    """Count the operations of a loss and its gradients."""
+    """Count what a loss and its gradients need: FLOPs, started operations and stored bytes.
+
+    A selection of examples by a boolean, whose size needs numbers, is assumed to keep the share
+    MASKED: only masked language models have one.
+    """
     storages = {weight.untyped_storage()._cdata for weight in model.parameters()}
     stored = StoredBytes(storages)
     selection = AssumedSelection(MASKED)

@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.common.token_ids import SPECIAL_TOKENS, UNK
+from workflow_scripts.data.token_ids import SPECIAL_TOKENS, UNK
 
 if TYPE_CHECKING:
     import pyarrow

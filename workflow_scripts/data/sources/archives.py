@@ -163,7 +163,7 @@ def read_members(path: Path, names: set[str]) -> dict[str, bytes]:
     """Read the regular files with these names: name -> content.
 
     They are anywhere in an archive or at the top of a folder. Raises UserError if it is broken, or
-    if one of the files occurs twice or exceeds LARGEST bytes.
+    if one of the files is missing, occurs twice or exceeds LARGEST bytes.
     """
     contents: dict[str, bytes] = {}
     with report_broken(path):
@@ -184,6 +184,9 @@ def read_members(path: Path, names: set[str]) -> dict[str, bytes]:
                 raise UserError(
                     f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again"
                 )
+    missing = sorted(names - contents.keys())
+    if missing:
+        raise UserError(f"{path}: has no file {missing[0]}; fetch it again")
     return contents
 
 

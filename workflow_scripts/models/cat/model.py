@@ -73,10 +73,12 @@ class CodeWeights:
 
 
 class CodebookAttention(GradientCheckpointingLayer):
-    """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, followed by a projection   (Eqn 2).
+    """O = norm(ReLU(f(Q, K))), h_comp = O V, followed by a projection   (Eqn 2).
 
-    Q = h_cont W_Q, K = e W_K and V = e W_V with the codebook e [K, d]. A state that matches no code
-    has h_comp = 0.
+    Q = h_cont W_Q, K = e W_K and V = e W_V with the codebook e [K, d], which CatModel initialises.
+    A state that matches no code has h_comp = 0. `normalisation` chooses the norm: the paper's text
+    has the root mean square (`rms`), its code the l2 norm. The reading with `attention: softmax`
+    has weights softmax(f(Q, K)) and no norm.
     """
 
     def __init__(self, config: CatConfig, codes: int):

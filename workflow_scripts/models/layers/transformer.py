@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.token_ids import PAD
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.models.layers.attention import MultiHeadAttention
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.transformer.settings import Settings

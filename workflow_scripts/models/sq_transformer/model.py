@@ -6,7 +6,7 @@ Words are clustered into codes (SoVQ), which give the attention (SAL, SRL).
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.token_ids import EOS, PAD, UNK
+from workflow_scripts.data.token_ids import EOS, PAD, UNK
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.token_ids import PAD
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.batching import Batch, RaggedSequences, SequencePairs, to_sequences
 

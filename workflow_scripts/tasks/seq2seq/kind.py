@@ -13,7 +13,7 @@ from torch import nn
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.common.token_ids import UNK
+from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file

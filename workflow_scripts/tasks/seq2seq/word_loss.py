@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from workflow_scripts.common.token_ids import PAD
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.tasks.base import AdditiveLoss, average_over
 from workflow_scripts.tasks.batching import Batch
 
