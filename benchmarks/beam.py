@@ -16,10 +16,10 @@ from transformers.utils import logging
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_table, read_vocabularies
+from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.models.transformer.settings import Settings
 from workflow_scripts.tasks.batching import bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies
+from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model

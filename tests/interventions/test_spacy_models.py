@@ -89,7 +89,7 @@ def test_a_wheel_without_a_pipeline_or_with_a_path_outside_is_one_line(tmp_path)
         UserError, match=r"has 0 files config\.cfg in a folder of a package, not one"
     ):
         load_pipeline(empty)
-    with pytest.raises(UserError, match=f"has no table {PROBABILITIES}; fetch it again"):
+    with pytest.raises(UserError, match=f"has no file {PROBABILITIES}; fetch it again"):
         read_probabilities(empty)
     outside = tmp_path / "outside.whl"
     with zipfile.ZipFile(outside, "w") as archive:

@@ -111,6 +111,7 @@ def test_a_failed_job_is_submitted_again_and_a_killed_one_asks_for_more(
     ]
 
 
+@pytest.mark.faults
 def test_candidates_and_interventions_are_submitted_and_large_models_go_where_they_are_sent(
     project: Project, cluster: Cluster
 ):
@@ -133,6 +134,7 @@ def test_candidates_and_interventions_are_submitted_and_large_models_go_where_th
     assert [job["Partition"] for job in jobs["candidates"]] == ["gpu"], "the cluster's default"
 
 
+@pytest.mark.faults
 def test_waiting_jobs_need_no_catalogue(
     project: Project, cluster: Cluster, local_demo: dict[str, str]
 ):

@@ -157,7 +157,7 @@ def test_a_training_that_takes_too_long_is_saved_and_continues(
     assert read_results(project, RUN) == read_results(undisturbed, RUN)
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(project: Project):
     project.set_demo_steps(100000)
     set_step_times(project)

@@ -107,7 +107,7 @@ def failing(project: Project) -> Project:
     return project
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_a_gated_model_a_dead_address_and_a_crash_leave_the_rest_of_the_report(
     failing: Project, monkeypatch
 ):

@@ -19,8 +19,8 @@ from workflow_scripts.analyses.options.embedding_space import ComparedWord, Opti
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent, stack_tables
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.token_ids import EOS, SPECIAL_TOKENS
 from workflow_scripts.data.prepared import read_vocabularies
+from workflow_scripts.data.token_ids import EOS, SPECIAL_TOKENS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence

@@ -14,8 +14,8 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder, RunFolder
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 

@@ -25,10 +25,10 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.data.token_ids import SPECIAL_TOKENS, UNK
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
+from workflow_scripts.data.token_ids import SPECIAL_TOKENS, UNK
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 
 if TYPE_CHECKING:

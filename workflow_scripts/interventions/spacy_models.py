@@ -63,8 +63,8 @@ def read_probabilities(wheel: Path) -> dict[str, float]:
 
     Raises UserError if it is missing or damaged.
     """
+    packed = read_members(wheel, {PROBABILITIES})[PROBABILITIES]
     try:
-        packed = read_members(wheel, {PROBABILITIES})[PROBABILITIES]
         return json.loads(gzip.decompress(packed))
     except (OSError, EOFError, ValueError) as error:
         raise UserError(f"{wheel} has no table {PROBABILITIES}; fetch it again") from error

@@ -69,7 +69,7 @@ def set_up_training(
 
 
 def add_objective(setup: TrainingSetup, objective: NamedSettings | None) -> TrainingSetup:
-    """Return the setup with the loss of an objective, which may use the setup's, if there is one."""
+    """Return the setup with the loss of an objective, if there is one. It may use the setup's."""
     if objective is None:
         return setup
     module = importlib.import_module(f"workflow_scripts.objectives.{objective.name}.objective")

@@ -16,11 +16,11 @@ from tests.data.memory import measure_peak
 from tests.data.packing import pack
 from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.data.datasets import wmt
 from workflow_scripts.data.formats.parallel_text import pair_lines
 from workflow_scripts.data.formats.translation_tables import Limits, mask_lengths
 from workflow_scripts.data.prepared import read_vocabularies
+from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 OPTIONS = {

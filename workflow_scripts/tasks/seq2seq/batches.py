@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.data.prepared import read_table, read_vocabularies
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.tasks.batching import Batch, RaggedSequences, SequencePairs, to_sequences
 
 CONTINUES = 1  # mark of a token that belongs to the phrase of the token before it

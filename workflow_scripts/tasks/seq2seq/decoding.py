@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from workflow_scripts.common.plug_ins import MEASURES, import_function
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.tasks.batching import bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.settings import Decoding

@@ -13,8 +13,8 @@ from torch import nn
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
+from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup

@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.data.prepared import read_table, read_vocabularies
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch, make_bucketed_batches
