@@ -40,6 +40,8 @@ def require_claim_name(name: str) -> str:
 
 
 ClaimName = Annotated[str, AfterValidator(require_claim_name)]
+BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+FileSize = Literal[0] | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(MB|GB|TB)$")]
 
 
 class PlannedByOther(StrictModel):
@@ -109,6 +111,11 @@ class Config(StrictModel):
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )
+    keep_earlier: FileSize = Field(
+        "2GB",
+        description="How much disk results of earlier settings and code may take, which are found "
+        "again when a change is undone; in MB, GB or TB. 0: keep none.",
+    )
     claims: Annotated[list[ClaimName], AfterValidator(require_unique)] | None = Field(
         None,
         min_length=1,
@@ -121,6 +128,14 @@ class Config(StrictModel):
         "nothing. ./reproduce does so by itself after jobs have failed; ./reproduce --finished "
         "at any time.",
     )
+
+    @property
+    def earlier_bytes(self) -> float:
+        """The size of `keep_earlier`."""
+        if self.keep_earlier == 0:
+            return 0.0
+        unit = self.keep_earlier[-2:]
+        return float(self.keep_earlier.removesuffix(unit)) * BYTES[unit]
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:
