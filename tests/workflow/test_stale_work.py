@@ -48,7 +48,7 @@ def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True)
         output.touch()
         now = fingerprint_workflow_job(load_catalogue(), Config(scale="small"), rule, wildcards)
         assert now
-        record = {"fingerprint": str(now), "spec": now.spec, "seconds": 2.5}
+        record = {"fingerprint": str(now), "spec": now.spec, "device": "cpu", "seconds": 2.5}
         output.with_name("record.json").write_text(json.dumps(record))
     inputs = [DATA] if rule == "train" else [str(run / "run.json")]
     return JobToRun(rule, wildcards, inputs, [str(output)], reason)
@@ -121,6 +121,14 @@ def test_unknown_times_are_said():
     jobs = [make_job("train", 1), make_job("evaluate", 2)]
     line = make_work(*jobs, device="mps").describe_stale()
     assert line and ": about 0.00069 GPU-hours and 1 job of unknown time; " in line
+
+
+def test_where_step_times_tell_nothing_it_is_the_time_of_the_last_training():
+    job = make_job("train", 1)
+    record = Path(job.output[0]).with_name("record.json")
+    record.write_text(record.read_text().replace('"cpu"', '"cuda"').replace(": 2.5", ": 7200"))
+    line = make_work(job, device="cuda").describe_stale()
+    assert line and ": about 2 GPU-hours; " in line
 
 
 def test_the_line_is_printed_once_by_the_process_that_may(capsys, monkeypatch):

@@ -37,7 +37,7 @@ class Move:
 
 
 def store_numbers(jobs: Iterable[JobToRun]) -> None:
-    """Copy the tables and claims of jobs that will run, unless an earlier Snakemake of the call has.
+    """Copy the tables and claims of jobs that will run, unless this call has done so before.
 
     ./reproduce deletes the copies of the call before.
     """

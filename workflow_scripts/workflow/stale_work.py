@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
+from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time, format_hours
 from workflow_scripts.workflow.time_limit import Job, Machine, estimate_seconds
 from workflow_scripts.workflow.wildcards import read_variant_key
@@ -97,11 +99,16 @@ class CallWork:
         return work
 
     def _estimate(self, job: JobToRun) -> float | None:
-        """Estimate the time of a job: of one core, or of a GPU, also where jobs share it."""
-        machine = Machine(self.device, slots=1, slowdown=1.0)
-        timed_job = Job(job.rule, job.wildcards, inputs=[], outputs=[], command="")
-        seconds = estimate_seconds(self.catalogue, self.config, machine, timed_job)
-        if seconds is None or job.stage not in OF_VARIANTS or "@" in job.wildcards["variant"]:
+        """Estimate the time of a job: of one core, or of a GPU, also where jobs share it.
+
+        It is what the job took the last time where step times do not tell it.
+        """
+        if job.stage not in OF_VARIANTS:
+            return self._find_last(job) or self._estimate_alone(job)
+        seconds = self._estimate_alone(job)
+        if seconds is None:
+            return self._find_last(job)
+        if "@" in job.wildcards["variant"]:
             return seconds
         run = read_variant_key(job.wildcards).make_run(seed=0)
         scale, precision = job.wildcards["scale"], self.config.precision
@@ -109,6 +116,22 @@ class CallWork:
             return seconds * resolve_training(self.catalogue, run, scale, precision).torch_threads
         step_time = find_step_time(read_csv(STEP_TIMES), run, scale, self.device, precision)
         return seconds / step_time.processes if step_time else seconds
+
+    def _estimate_alone(self, job: JobToRun) -> float | None:
+        machine = Machine(self.device, slots=1, slowdown=1.0)
+        timed_job = Job(job.rule, job.wildcards, inputs=[], outputs=[], command="")
+        return estimate_seconds(self.catalogue, self.config, machine, timed_job)
+
+    def _find_last(self, job: JobToRun) -> float | None:
+        """Return the time in the record of a job's result; None if it was on another device."""
+        try:
+            record = read_json(locate_record(job.stage, job.wildcards))
+        except UserError:
+            return None
+        is_on_cpu = record.get("device") == "cpu"
+        if job.stage in OF_VARIANTS and is_on_cpu != (self.device == "cpu"):
+            return None
+        return record.get("cpu_seconds" if is_on_cpu else "seconds")
 
     def describe_stale(self) -> str | None:
         """Return the line about what is done again; None if that is little."""
@@ -125,7 +148,8 @@ class CallWork:
         work = self.select_work(is_stale=False)
         if work.seconds <= FIRST_SECONDS:
             return None
-        return f"{work.describe_jobs()} for the first time: {work.describe_time(self.device)}"
+        time = work.describe_time(self.device)
+        return f"{work.describe_jobs()} for the first time: {time}; `plan` says more"
 
     def describe_reasons(self, stale: Iterable[JobToRun]) -> str:
         """Return the reasons of most jobs of the first kind of NOUNS that there is."""
