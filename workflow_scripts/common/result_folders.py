@@ -513,9 +513,14 @@ class ScaleFolder(ReportFolder):
         """The runs that `--finish-within` has copied, in the same layout."""
         return ScaleFolder(self.path / "exported")
 
+    @property
+    def earlier_results(self) -> Path:
+        """The folder of all earlier results."""
+        return self.path / "earlier"
+
     def earlier(self, key: str) -> EarlierFolder:
         """Return the folder of an earlier result. key: a digest of its job, settings and inputs."""
-        return EarlierFolder(self.path / "earlier" / key)
+        return EarlierFolder(self.earlier_results / key)
 
     def data(self, task: str) -> DataFolder:
         """Return the folder of the prepared data of a task."""

@@ -1,5 +1,6 @@
 """Types of the entries of config.yaml, catalogue/ and papers/."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -41,7 +42,17 @@ def require_claim_name(name: str) -> str:
 
 ClaimName = Annotated[str, AfterValidator(require_claim_name)]
 BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
-FileSize = Literal[0] | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(MB|GB|TB)$")]
+
+
+def require_file_size(size: int | str) -> int | str:
+    """Return the size. Raises ValueError unless it is 0 or a number of MB, GB or TB."""
+    is_size = re.fullmatch(rf"[0-9]+(\.[0-9]+)? ?({'|'.join(BYTES)})", str(size))
+    if size != 0 and not is_size:
+        raise ValueError("write a size such as 2GB or 500MB, or 0")
+    return size
+
+
+FileSize = Annotated[int | str, AfterValidator(require_file_size)]
 
 
 class PlannedByOther(StrictModel):
@@ -132,10 +143,10 @@ class Config(StrictModel):
     @property
     def earlier_bytes(self) -> float:
         """The size of `keep_earlier`."""
-        if self.keep_earlier == 0:
+        size = str(self.keep_earlier)
+        if size == "0":
             return 0.0
-        unit = self.keep_earlier[-2:]
-        return float(self.keep_earlier.removesuffix(unit)) * BYTES[unit]
+        return float(size[:-2]) * BYTES[size[-2:]]
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:
