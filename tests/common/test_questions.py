@@ -24,6 +24,7 @@ subprocess.run(outer, process_group=0, check=True)
 """
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [

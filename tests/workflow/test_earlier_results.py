@@ -136,6 +136,7 @@ def test_results_are_taken_back_in_the_order_of_the_data_flow():
     assert (read("prepare")[0], read("candidates")[0]) == ("first", "of first")
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize("damage", ["changed", "deleted"])
 def test_a_kept_file_that_was_touched_is_not_taken_back(damage: str):
     make("prepare", "A", "first")
@@ -148,6 +149,30 @@ def test_a_kept_file_that_was_touched_is_not_taken_back(damage: str):
     else:
         file.unlink()
     assert restore(Settings()) == 0 and read("prepare")[0] == "second"
+
+
+@pytest.mark.quick_faults
+def test_an_interrupted_return_leaves_a_job_that_runs_again(monkeypatch: pytest.MonkeyPatch):
+    make("prepare", "A", "data")
+    make("candidates", "A", "first")
+    keep("candidates")
+    make("candidates", "B", "second")
+    replace = os.replace
+
+    def fail_at_the_second(source: Path, target: Path) -> None:
+        if Path(target).name == "candidates.parquet":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail_at_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            restore(Settings())
+    # Snakemake reruns what is incomplete, by whichever settings.
+    assert SnakemakeRecords().read("candidates", WILDCARDS, OUTPUTS["candidates"]) is None
+    assert Path(OUTPUTS["candidates"][1]).read_text() == "first"
+    assert restore(Settings()) == 0
+    assert restore(Settings({"candidates": "B"})) == 1 and read("candidates")[0] == "second"
 
 
 def test_what_was_recorded_by_touch_or_is_forced_or_incomplete_is_not_kept():

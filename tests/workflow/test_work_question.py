@@ -18,6 +18,7 @@ def make_stale(made: Project) -> None:
         made.edit(f"catalogue/tasks/{file}", "max_steps: 3,", "max_steps: 3000000,")
 
 
+@pytest.mark.quick_faults
 def test_a_call_asks_before_long_work_that_was_done_already(made):
     make_stale(made)
     before = (made.root / TRAINED).read_bytes()
