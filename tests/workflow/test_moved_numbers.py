@@ -1,5 +1,6 @@
 """Which numbers and verdicts a call has changed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from workflow_scripts.workflow.rerun_reasons import JobToRun
 TABLE = "results/small/tables/lrf/table1.csv"
 CLAIMS = "results/small/claims.csv"
 HEADER = "row,column,metric,reproduced\n"
+FIRST_TABLE = HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\nCTR,COGS,bleu,\n"
+FIRST_CLAIMS = "paper,claim,verdict\nlrf,a,reproduced\nlrf,b,not run\n"
 
 
 def make_job(rule: str, *outputs: str) -> JobToRun:
@@ -20,20 +23,24 @@ def make_job(rule: str, *outputs: str) -> JobToRun:
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table and claims, which a call is about to make again."""
     monkeypatch.chdir(tmp_path)
-    write(TABLE, HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\nCTR,COGS,bleu,\n")
-    write(CLAIMS, "paper,claim,verdict\nlrf,a,reproduced\nlrf,b,not run\n")
+    write(TABLE, FIRST_TABLE, time=1)
+    write(CLAIMS, FIRST_CLAIMS, time=1)
     store_numbers(
         [make_job("table", TABLE, TABLE.replace("csv", "md")), make_job("claims", CLAIMS)]
     )
     return tmp_path
 
 
-def write(file: str, content: str) -> None:
+def write(file: str, content: str, time: int = 2) -> None:
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(content)
+    os.utime(file, (time, time))
 
 
 def test_what_is_made_as_before_has_not_moved(results):
+    assert describe_moves() == []  # not yet
+    write(TABLE, FIRST_TABLE)
+    write(CLAIMS, FIRST_CLAIMS)
     assert describe_moves() == ["No number moved in 1 table", "No verdict changed in 1 file"]
 
 
