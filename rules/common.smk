@@ -54,7 +54,11 @@ else:
     from workflow_scripts.config.requested import check_named_claims
     from workflow_scripts.workflow.patterns import match_catalogue
     from workflow_scripts.workflow.job_specs import CatalogueSpecs, write_spec_files
+    from workflow_scripts.workflow.earlier_results import EarlierResults, restore_earlier
+    from workflow_scripts.workflow.moved_numbers import store_numbers
+    from workflow_scripts.workflow.stale_work import CallWork
     from workflow_scripts.workflow.targets import Targets
+    from workflow_scripts.workflow.work_question import print_work, list_dag_jobs
 
     CONFIG = load_config(SETTINGS)
     if workflow.is_main_process:
@@ -73,6 +77,9 @@ JOBS = JobInputs(
     submits_jobs=lambda: not workflow.local_exec,
     default_resources=read_default_resources(workflow.resource_settings.default_resources),
 )
+# Before Snakemake compares results with what they would be made of.
+if not IN_JOB and workflow.is_main_process:
+    restore_earlier(CONFIG.earlier_bytes, JOBS)
 # Resources of jobs on runs, by their names. `gpu` is 1 if the job uses a GPU of this machine:
 # `--resources gpu=N` limits how many of them run at once.
 GPU = JOBS.list_gpu_resources()
@@ -89,6 +96,12 @@ wildcard_constraints:
 
 # Jobs on a cluster are started with --no-hooks.
 onstart:
+    if not IN_JOB and not workflow.touch:
+        jobs = list_dag_jobs(workflow.dag)
+        work = CallWork(CATALOGUE, CONFIG, JOBS.find_device(), jobs)
+        print_work(work, workflow.logger_manager)
+        store_numbers(jobs)
+        EarlierResults(CONFIG.earlier_bytes).keep_stale(jobs)
     JOBS.store_fingerprints()
     write_spec_files(SPECS, JOBS.recorded_jobs)
 

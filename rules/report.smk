@@ -119,7 +119,7 @@ rule record_config:
     conda:
         ENVIRONMENT
     params:
-        config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device", "claims"})),
+        config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device", "claims", "keep_earlier"})),
         # When everything is finished, nothing says any more what was not.
         outdated=[] if CONFIG.finished_only else str(RESULTS.unfinished),
     shell:

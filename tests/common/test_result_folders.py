@@ -102,6 +102,8 @@ LAYOUT = {
     "results/small/runs/cogs/lrf/default/seed-21/interventions/record.json": (
         RUN.interventions.record
     ),
+    "results/small/earlier/12ab/entry.json": SMALL.earlier("12ab").entry,
+    "results/small/earlier/12ab/files": SMALL.earlier("12ab").files,
     "results/small/exported/runs/cogs/lrf/default/seed-21": SMALL.exported.run(RUN.name).path,
     "results/small/analyses/lrf/means/scores.csv": ANALYSIS.scores,
     "results/small/analyses/lrf/means/words.csv": ANALYSIS.table("words"),
@@ -326,7 +328,10 @@ EXCEPTIONS = {
     ("config/editor_schemas.py", "claims.json"): "a schema",
     ("config/editor_schemas.py", "config.json"): "a schema",
     ("config/editor_schemas.py", "data/datasets"): "a package of ours",
-    ("commands/why.py", "workflow_scripts/data/sources/sources.yaml"): "a file of the package",
+    (
+        "workflow/rerun_reasons.py",
+        "workflow_scripts/data/sources/sources.yaml",
+    ): "a file of the package",
     ("data/data_spec.py", "workflow_scripts/data/datasets/cogs.py"): "a file of the package",
     ("commands/analyse.py", "results/<scale>"): "help",
     ("commands/table.py", "results/<scale>"): "help",

@@ -10,6 +10,7 @@ from tests.config.test_checker import MISTAKES
 from workflow_scripts.config.editor_schemas import make_schemas
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.reference import PAGE, START, make_reference
+from workflow_scripts.config.schema import Config
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,3 +64,8 @@ def test_the_planted_mistakes_that_an_editor_underlines(group: str):
         content = json.loads(json.dumps(yaml.safe_load(text), default=str))
         valid = jsonschema.Draft202012Validator(json.loads(schema.read_text())).is_valid(content)
         assert valid == (it.found_by == "lint"), f"{it.file}: {it.wrong}"
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, 0), ("500MB", 5e8), ("1.5 TB", 1.5e12)])
+def test_the_size_of_earlier_results(size: int | str, expected: float):
+    assert Config(keep_earlier=size).earlier_bytes == expected

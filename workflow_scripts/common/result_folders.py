@@ -463,6 +463,20 @@ class SpecFolder(Folder):
         return self.path / "analyses" / paper / f"{name}.json"
 
 
+class EarlierFolder(Folder):
+    """A result of earlier settings or code. Kept by ./reproduce before it makes another."""
+
+    @property
+    def entry(self) -> Path:
+        """Which job made it, of what, and Snakemake's records of it."""
+        return self.path / "entry.json"
+
+    @property
+    def files(self) -> Path:
+        """The files of the job's folder."""
+        return self.path / "files"
+
+
 ANY_RUN = "*/*/*/*"  # task, method, variant and seed
 
 
@@ -498,6 +512,15 @@ class ScaleFolder(ReportFolder):
     def exported(self) -> "ScaleFolder":
         """The runs that `--finish-within` has copied, in the same layout."""
         return ScaleFolder(self.path / "exported")
+
+    @property
+    def earlier_results(self) -> Path:
+        """The folder of all earlier results."""
+        return self.path / "earlier"
+
+    def earlier(self, key: str) -> EarlierFolder:
+        """Return the folder of an earlier result. key: a digest of its job, settings and inputs."""
+        return EarlierFolder(self.earlier_results / key)
 
     def data(self, task: str) -> DataFolder:
         """Return the folder of the prepared data of a task."""
@@ -535,6 +558,10 @@ class ScaleFolder(ReportFolder):
     def claim(self, paper: str, name: str) -> ClaimFiles:
         """Return the verdict on one claim, judged alone. Made by the rule claim."""
         return ClaimFiles(self.path / "claims" / paper / name / "claims.csv")
+
+    def list_earlier(self) -> list[EarlierFolder]:
+        """List the earlier results that are kept."""
+        return [EarlierFolder(file.parent) for file in self._list_paths(self.earlier("*").entry)]
 
     def list_data(self) -> list[DataFolder]:
         """List the prepared data that are there."""

@@ -1,5 +1,6 @@
 """Types of the entries of config.yaml, catalogue/ and papers/."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -40,6 +41,18 @@ def require_claim_name(name: str) -> str:
 
 
 ClaimName = Annotated[str, AfterValidator(require_claim_name)]
+BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def require_file_size(size: int | str) -> int | str:
+    """Return the size. Raises ValueError unless it is 0 or a number of MB, GB or TB."""
+    is_size = re.fullmatch(rf"[0-9]+(\.[0-9]+)? ?({'|'.join(BYTES)})", str(size))
+    if size != 0 and not is_size:
+        raise ValueError("write a size such as 2GB or 500MB, or 0")
+    return size
+
+
+FileSize = Annotated[int | str, AfterValidator(require_file_size)]
 
 
 class PlannedByOther(StrictModel):
@@ -109,6 +122,11 @@ class Config(StrictModel):
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )
+    keep_earlier: FileSize = Field(
+        "2GB",
+        description="How much disk results of earlier settings and code may take, which are found "
+        "again when a change is undone; in MB, GB or TB. 0: keep none.",
+    )
     claims: Annotated[list[ClaimName], AfterValidator(require_unique)] | None = Field(
         None,
         min_length=1,
@@ -121,6 +139,14 @@ class Config(StrictModel):
         "nothing. ./reproduce does so by itself after jobs have failed; ./reproduce --finished "
         "at any time.",
     )
+
+    @property
+    def earlier_bytes(self) -> float:
+        """The size of `keep_earlier`."""
+        size = str(self.keep_earlier)
+        if size == "0":
+            return 0.0
+        return float(size[:-2]) * BYTES[size[-2:]]
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:

@@ -25,8 +25,8 @@ from workflow_scripts.workflow.gpu_hours import (
     STATE_BYTES_PER_PARAMETER,
     GpuHours,
     RunMemory,
-    format_hours,
 )
+from workflow_scripts.workflow.step_times import format_hours
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
 WIDTH = 100  # columns, if the terminal does not report its width

@@ -26,6 +26,7 @@ from workflow_scripts.workflow.step_times import (
     estimate_steps,
     find_gpu_bytes,
     find_step_time,
+    format_hours,
 )
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
@@ -289,10 +290,3 @@ def find_batch_sizes(catalogue: Catalogue, spec: RunSpec) -> BatchSizes:
         assert hub_vocabulary, f"sources.yaml has no vocabulary of {spec.origin.hub}"
         vocabulary[:1] = [hub_vocabulary]
     return BatchSizes(sentences, tokens, tuple(vocabulary or [WORD_PIECES]))
-
-
-def format_hours(hours: float) -> str:
-    """Format hours with two significant digits."""
-    if hours < 10:
-        return f"{hours:.2g}"
-    return f"{float(f'{hours:.2g}'):,.0f}"

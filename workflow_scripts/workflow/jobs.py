@@ -39,7 +39,12 @@ from workflow_scripts.workflow.resources import GpuRequests, format_save_signal
 from workflow_scripts.workflow.result_patterns import RUN_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
-from workflow_scripts.workflow.wildcards import Wildcards, read_run_name, read_variant_key
+from workflow_scripts.workflow.wildcards import (
+    Wildcards,
+    WildcardValues,
+    read_run_name,
+    read_variant_key,
+)
 
 Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 # Their fingerprint is the same for all seeds of a variant.
@@ -73,7 +78,7 @@ class JobInputs:
         self.time_limits: Counter[tuple[str, Names]] = Counter()
         # What the first attempts of jobs on runs ask for, by rule and names without the seed.
         self.job_minutes: dict[tuple[str, Names], int] = {}
-        self._device = cache(self._find_device)
+        self.find_device = cache(self._find_device)
 
     # Fingerprints
 
@@ -108,6 +113,21 @@ class JobInputs:
         if fingerprint:
             self.fingerprints[short_form] = fingerprint
         return short_form
+
+    def list_identifying_params(self, rule: str, wildcards: dict[str, str]) -> list[Any]:
+        """Return the parameters by which Snakemake tells a result of a job from its other results.
+
+        Raises UserError or KeyError if there is no such job.
+        """
+        values = WildcardValues(wildcards)
+        params: list[Any] = [str(fingerprint_job(self.specs, rule, wildcards))]
+        if rule == "train":
+            params.append(self.locate_training_state(values))
+        elif rule == "search":
+            params.append(self.locate_search_state(values))
+        elif rule == "analyse":
+            params.append(self.list_analysed_runs(values))
+        return params
 
     def store_fingerprints(self) -> None:
         """Store the modules of this invocation's code digests.
@@ -344,7 +364,7 @@ class JobInputs:
             return 60 * resources.hours
         names = tuple(pair for pair in wildcards.items() if pair[0] != "seed")
         if (rule, names) not in self.job_minutes:  # seeds need the same
-            device = self._device()
+            device = self.find_device()
             seconds = self.specs.estimate_seconds(rule, dict(wildcards.items()), device)
             self.job_minutes[rule, names] = find_job_minutes(rule, resources, seconds)
         return self.job_minutes[rule, names]
@@ -369,7 +389,7 @@ class JobInputs:
         """Return one of the resources by which a job on a run asks for a GPU."""
         resources = self._get_job_spec(wildcards).resources
         assert resources, "resolved from the catalogue"
-        device = self._device()
+        device = self.find_device()
         asked = self.gpu_requests.get_resources(resources, device, self.submits_jobs())[name]
         if name == "slurm_extra" and saves_state:
             return f"{format_save_signal(resources)} {asked}".strip()

@@ -98,19 +98,19 @@ def format_training_hours(
     """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
     total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
     if not unknown:
-        return _format_rounded(total)
+        return format_hours(total)
     plural = "run" if unknown == 1 else "runs"
     text = f"{unknown} {plural} without a recorded step time"
     if total:
-        return f"{_format_rounded(total)} + {text}"
+        return f"{format_hours(total)} + {text}"
     return text
 
 
-def _format_rounded(number: float) -> str:
-    """Format a number with two significant digits."""
-    if number < 10:
-        return f"{number:.2g}"
-    return f"{float(f'{number:.2g}'):,.0f}"
+def format_hours(hours: float) -> str:
+    """Format hours with two significant digits."""
+    if hours < 10:
+        return f"{hours:.2g}"
+    return f"{float(f'{hours:.2g}'):,.0f}"
 
 
 def find_step_time(

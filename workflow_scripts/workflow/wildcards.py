@@ -16,6 +16,13 @@ class Wildcards(Protocol):
         ...
 
 
+class WildcardValues(dict[str, str]):
+    """Wildcards of a job that is not Snakemake's."""
+
+    def __getattr__(self, name: str) -> str:
+        return self[name]
+
+
 def read_variant_key(names: Mapping[str, str]) -> VariantKey:
     """Return the variant of a job with these wildcards."""
     return VariantKey(names["task"], names["method"], names["variant"])

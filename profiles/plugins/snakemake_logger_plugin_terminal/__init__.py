@@ -230,9 +230,7 @@ class LogHandler(LogHandlerBase):
             return  # printed after the list of jobs
         FAILED_JOBS.unlink(missing_ok=True)
         self.console.print(self.summarise())
-        if self.console.is_terminal:
-            self.live.start()
-        else:
+        if not self.console.is_terminal:
             threading.Thread(target=self.list_running_jobs, daemon=True).start()
 
     def summarise(self) -> str:
@@ -246,6 +244,8 @@ class LogHandler(LogHandlerBase):
         about = "/".join(value for name, value in wildcards.items() if name != "scale")
         job = Job(record.rule_name, about, wildcards, record.log, record.shellcmd or "")
         if not self.common_settings.dryrun:
+            if self.console.is_terminal and not self.live.is_started:
+                self.live.start()  # not before: a question may be asked first
             self.running[record.jobid] = job
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:

@@ -1,0 +1,72 @@
+"""Which numbers and verdicts a call has changed."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.workflow.moved_numbers import describe_moves, store_numbers
+from workflow_scripts.workflow.rerun_reasons import JobToRun
+
+TABLE = "results/small/tables/lrf/table1.csv"
+CLAIMS = "results/small/claims.csv"
+HEADER = "row,column,metric,reproduced\n"
+FIRST_TABLE = HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\nCTR,COGS,bleu,\n"
+FIRST_CLAIMS = "paper,claim,verdict\nlrf,a,reproduced\nlrf,b,not run\n"
+
+
+def make_job(rule: str, *outputs: str) -> JobToRun:
+    return JobToRun(rule=rule, wildcards={}, input=[], output=list(outputs), reason="")
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table and claims, which a call is about to make again."""
+    monkeypatch.chdir(tmp_path)
+    write(TABLE, FIRST_TABLE, time=1)
+    write(CLAIMS, FIRST_CLAIMS, time=1)
+    store_numbers(
+        [make_job("table", TABLE, TABLE.replace("csv", "md")), make_job("claims", CLAIMS)]
+    )
+    return tmp_path
+
+
+def write(file: str, content: str, time: int = 2) -> None:
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(content)
+    os.utime(file, (time, time))
+
+
+def test_what_is_made_as_before_has_not_moved(results):
+    assert describe_moves() == []  # not yet
+    write(TABLE, FIRST_TABLE)
+    write(CLAIMS, FIRST_CLAIMS)
+    assert describe_moves() == ["No number moved in 1 table", "No verdict changed in 1 file"]
+
+
+def test_each_change_has_its_values_before_and_now(results):
+    write(TABLE, HEADER + "LRF,COGS,exact_match,81.251\nLRF,SCAN,exact_match,\nCTR,COGS,bleu,7\n")
+    write(CLAIMS, "paper,claim,verdict\nlrf,a,inconclusive\nlrf,b,not run\nlrf,new,reproduced\n")
+    numbers, verdicts = describe_moves()
+    assert numbers == (
+        "3 numbers moved in 1 of 1 table: lrf/table1 LRF COGS exact_match 81.25 → 81.251; "
+        "lrf/table1 LRF SCAN exact_match 50 → none; lrf/table1 CTR COGS bleu none → 7 "
+        f"({TABLE})"
+    )
+    assert verdicts == (
+        f"1 verdict changed in 1 of 1 file: lrf/a reproduced → inconclusive ({CLAIMS})"
+    )
+
+
+def test_what_was_before_the_call_counts_if_snakemake_runs_twice(results):
+    write(TABLE, HEADER + "LRF,COGS,exact_match,1\nLRF,SCAN,exact_match,2\n")
+    store_numbers([make_job("table", TABLE), make_job("table", "results/small/tables/lrf/new.csv")])
+    write(TABLE, HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\n")
+    write("results/small/tables/lrf/new.csv", HEADER + "LRF,COGS,exact_match,3\n")
+    assert describe_moves()[0] == "No number moved in 1 table"
+
+
+def test_a_call_that_makes_no_table_says_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store_numbers([make_job("train", "results/small/runs/a/b/c/seed-1/run.json")])
+    assert describe_moves() == []

@@ -1,0 +1,139 @@
+"""What a call does again, why, and how long it takes, in a line."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
+from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.stale_work import CallWork
+from workflow_scripts.workflow.wildcards import read_run_name
+from workflow_scripts.workflow.work_question import print_work
+
+ROOT = Path(__file__).parents[2]
+DATA = "results/small/data/scan-jump-x2/dataset.json"
+CHANGED = f"Updated input files: {DATA}"
+
+
+@pytest.fixture(scope="module")
+def catalogue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the catalogue, which is read once."""
+    folder = tmp_path_factory.mktemp("stale")
+    for name in ("catalogue", "papers"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(catalogue_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same without results."""
+    shutil.rmtree(catalogue_folder / "results", ignore_errors=True)
+    monkeypatch.chdir(catalogue_folder)
+
+
+def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True) -> JobToRun:
+    """A job on a run of SCAN, and its result with its record if it is there."""
+    run = Path(f"results/small/runs/scan-jump-x2/transformer/default/seed-{seed}")
+    output = run / {"train": "run.json", "evaluate": "eval/scores.csv"}[rule]
+    task, method, variant, last = run.parts[-4:]
+    wildcards = {"scale": "small", "task": task, "method": method, "variant": variant, "seed": last}
+    if is_there:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.touch()
+        now = fingerprint_workflow_job(load_catalogue(), Config(scale="small"), rule, wildcards)
+        assert now
+        record = {"fingerprint": str(now), "spec": now.spec, "device": "cpu", "seconds": 2.5}
+        output.with_name("record.json").write_text(json.dumps(record))
+    inputs = [DATA] if rule == "train" else [str(run / "run.json")]
+    return JobToRun(rule, wildcards, inputs, [str(output)], reason)
+
+
+def make_work(*jobs: JobToRun, device: str = "cpu") -> CallWork:
+    return CallWork(load_catalogue(), Config(scale="small"), device, list(jobs))
+
+
+def compute_training_hours() -> float:
+    """Of one run of SCAN on one core, from the table of step times."""
+    job = make_job("train", 1, is_there=False)
+    spec = resolve_training(load_catalogue(), read_run_name(job.wildcards), "small")
+    with open("catalogue/step_times.csv") as stream:
+        rows = [
+            row
+            for row in csv.DictReader(stream)
+            if (row["scale"], row["task"], row["method"], row["variant"], row["device"])
+            == ("small", "scan-jump-x2", "transformer", "default", "cpu")
+        ]
+    (row,) = rows
+    assert spec.torch_threads == 1 and spec.training.max_steps
+    return (8 + 1.2 * spec.training.max_steps * float(row["seconds_per_step"])) / 3600
+
+
+def test_trainings_that_are_there_are_counted_with_reason_and_hours():
+    hours = compute_training_hours()
+    jobs = [make_job("train", seed) for seed in range(20)]
+    work = make_work(*jobs, *(make_job("train", seed, is_there=False) for seed in range(20, 30)))
+    stale, first = work.select_work(is_stale=True), work.select_work(is_stale=False)
+    assert (len(stale.jobs), len(first.jobs)) == (20, 10)
+    assert stale.seconds == pytest.approx(20 * hours * 3600)
+    line = work.describe_stale()
+    reason = f"{DATA} changed after it was read"
+    assert line and line.startswith(f"20 trainings again because {reason}: about ")
+    assert line.endswith("core-hours; `why` lists them; --touch keeps them")
+    assert float(line.split("about ")[1].split()[0]) == pytest.approx(20 * hours, rel=0.05)
+    line = work.describe_first()
+    assert line and line.startswith("10 trainings for the first time: about ")
+
+
+def test_what_follows_has_the_reason_of_what_it_reads():
+    trained = [make_job("train", seed) for seed in range(30)]
+    follows = make_job("evaluate", 1, "Input files updated by another job: run.json")
+    work = make_work(follows, *trained)
+    line = work.describe_stale()
+    assert line and line.startswith("30 trainings and 1 other job again because ")
+    assert work.describe_reasons([follows]) == f"{DATA} changed after it was read"
+
+
+def test_of_several_reasons_those_of_most_jobs_are_shown():
+    reasons = ["Updated input files: a"] * 3 + ["Updated input files: b"] * 2
+    reasons += ["Updated input files: c", "Updated input files: d"]
+    jobs = [make_job("train", seed, reason) for seed, reason in enumerate(reasons)]
+    assert make_work(*jobs).describe_reasons(jobs) == (
+        "a changed after it was read (3) and b changed after it was read (2) and 2 other reasons"
+    )
+
+
+def test_a_little_work_is_done_without_a_word():
+    job = make_job("evaluate", 1)
+    assert make_work(job).describe_stale() is None
+    assert make_work(job).describe_first() is None
+    record = Path(job.output[0]).with_name("record.json")
+    record.write_text(record.read_text().replace(": 2.5", ": 601"))  # seconds of the last time
+    assert "0.17 core-hours" in (make_work(job).describe_stale() or "")
+
+
+def test_unknown_times_are_said():
+    jobs = [make_job("train", 1), make_job("evaluate", 2)]
+    line = make_work(*jobs, device="mps").describe_stale()
+    assert line and ": about 0.00069 GPU-hours and 1 job of unknown time; " in line
+
+
+def test_where_step_times_tell_nothing_it_is_the_time_of_the_last_training():
+    job = make_job("train", 1)
+    record = Path(job.output[0]).with_name("record.json")
+    record.write_text(record.read_text().replace('"cpu"', '"cuda"').replace(": 2.5", ": 7200"))
+    line = make_work(job, device="cuda").describe_stale()
+    assert line and ": about 2 GPU-hours; " in line
+
+
+def test_the_line_is_printed_once_by_the_process_that_may(capsys, monkeypatch):
+    work = make_work(*(make_job("train", seed) for seed in range(30)))
+    print_work(work)  # a call of Snakemake itself
+    monkeypatch.setenv("RECOMPOSE_NOTICE", "nothing")
+    print_work(work)
+    assert capsys.readouterr().err == f"{work.describe_stale()}\n"

@@ -1,0 +1,361 @@
+"""Keep results before their jobs run again, and take them back when their settings return.
+
+A result fits if Snakemake's record of it has the fingerprint that its job has now, and the inputs
+that are there now, by their contents. It is put back with this record, as if just made: Snakemake
+then finds it up to date, and reruns what was computed from the result that it replaces.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import (
+    digest,
+    hash_file,
+    list_files,
+    read_json,
+    write_atomically,
+    write_json,
+)
+from workflow_scripts.common.result_folders import RESULTS, EarlierFolder, RunFolder
+from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.workflow.jobs import JobInputs
+from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.result_patterns import locate_record
+
+# In the order of the data flow. Tables, figures and claims take seconds.
+KEPT_STAGES = ("prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse")
+FORCED = "Forced execution"  # Snakemake's reason with -R: the next result has the same settings
+# How ./reproduce says what to do with results that fit: `restore`, or `count` in a dry run.
+MODE = "RECOMPOSE_EARLIER"
+
+
+class KeptEntry(StrictModel):
+    """The content of entry.json.
+
+    records: output -> Snakemake's record of it. files: path in the folder of the job -> size and
+    time of the last change, in nanoseconds.
+    """
+
+    rule: str
+    wildcards: dict[str, str]
+    records: dict[str, dict[str, Any]]
+    files: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result of a job, which may be there or kept."""
+
+    rule: str
+    wildcards: dict[str, str]
+    records: dict[str, dict[str, Any]]
+
+    @property
+    def stage(self) -> str:
+        """The rule, without its distinction of large data."""
+        return self.rule.removesuffix("_large")
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job."""
+        return locate_record(self.stage, self.wildcards).parent
+
+    @property
+    def params(self) -> list[str]:
+        """The parameters that Snakemake recorded, each as Python's literal."""
+        record = next(iter(self.records.values()), {})
+        return record.get("params") or []
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """Input -> recorded sha256; without weights, whose sha256 the manifests hold."""
+        record = next(iter(self.records.values()), {})
+        checksums = record.get("input_checksums") or {}
+        return {
+            name: checksum.removeprefix("sha256:")
+            for name, checksum in checksums.items()
+            if not name.endswith(".safetensors")
+        }
+
+    @property
+    def key(self) -> str:
+        """What tells the result from others of the job."""
+        return digest([self.rule, self.wildcards, self.params, self.inputs])
+
+    def list_files(self) -> list[Path]:
+        """List the files of the job that are there."""
+        files = [path for path in list_files(self.folder, "**/*") if path.is_file()]
+        if self.stage == "train":
+            run = RunFolder(self.folder)
+            scores = (run.evaluation.path, run.interventions.path)
+            files = [file for file in files if not any(map(file.is_relative_to, scores))]
+        return [file for file in files if not file.name.startswith(".")]
+
+
+class SnakemakeRecords:
+    """Snakemake's records of the files in this folder."""
+
+    def __init__(self) -> None:
+        from snakemake.persistence.file import FilePersistence
+
+        self._store: Any = FilePersistence(nolock=True, path=Path(".snakemake").absolute())
+
+    def read(self, rule: str, wildcards: dict[str, str], outputs: Iterable[str]) -> Result | None:
+        """Read the result of a job; None unless all its outputs are there and of one making."""
+        records = {}
+        for output in outputs:
+            if not Path(output).exists():
+                return None
+            records[output] = self._store._io_read(self._store._metadata_path, output)
+        made = [(record.get("params"), record.get("input")) for record in records.values()]
+        is_marked = self._store._filter_incomplete_keys(records)
+        if is_marked or None in made[0] or any(content != made[0] for content in made):
+            return None
+        return Result(rule, wildcards, records)
+
+    def start(self, result: Result) -> None:
+        """Mark the outputs as incomplete: a job that is interrupted now is run again."""
+        for output in result.records:
+            self._store._mark_incomplete(output, None)
+
+    def finish(self, result: Result) -> None:
+        """Write the records of a result that is in its place."""
+        for output, record in result.records.items():
+            self._store._io_write(self._store._metadata_path, record, output)
+        for output in result.records:
+            self._store._unmark_incomplete(output)
+
+
+@dataclass
+class EarlierResults:
+    """The results that are kept, of all scales."""
+
+    limit: float  # bytes
+    snakemake: SnakemakeRecords = field(default_factory=SnakemakeRecords)
+
+    def keep_stale(self, jobs: Iterable[JobToRun]) -> None:
+        """Keep the results of jobs that are about to run again, as links to their files."""
+        if not self.limit:
+            return
+        with suppress(OSError):  # a file system without hard links, or a full one
+            for job in jobs:
+                if job.stage in KEPT_STAGES and FORCED not in job.reason:
+                    result = self.snakemake.read(job.rule, job.wildcards, job.output)
+                    if result:
+                        self.keep(result)
+        remove_oldest(self.limit)
+
+    def keep(self, result: Result) -> None:
+        """Link the files of a result, unless it is kept already or larger than the limit."""
+        folder = RESULTS.scale(result.wildcards["scale"]).earlier(result.key)
+        files = result.list_files()
+        stats = {str(file.relative_to(result.folder)): file.stat() for file in files}
+        size = sum(stat.st_size for stat in stats.values())
+        if folder.entry.exists() or size > self.limit or not _has_own_record(result):
+            return
+        with write_atomically(folder.path) as temporary:
+            copy = EarlierFolder(temporary)
+            for name in stats:
+                target = copy.files / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.link(result.folder / name, target)
+            entry = KeptEntry(
+                rule=result.rule,
+                wildcards=result.wildcards,
+                records=result.records,
+                files={name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()},
+            )
+            write_json(copy.entry, entry.model_dump())
+
+    def restore_fitting(self, jobs: JobInputs, *, is_dry_run: bool = False) -> int:
+        """Put results that fit in the place of those that are there; return how many.
+
+        A dry run only counts them.
+        """
+        checksums = Checksums()
+        restored = 0
+        waiting = [kept for kept in list_kept() if _matches_settings(kept.result, jobs)]
+        waiting.sort(key=lambda kept: KEPT_STAGES.index(kept.result.stage))
+        done: set[Path] = set()
+        while True:
+            wanted = (
+                kept
+                for kept in waiting
+                if kept.result.folder not in done and self._is_wanted(kept, checksums, jobs)
+            )
+            chosen = next(wanted, None)
+            if chosen is None:
+                return restored
+            done.add(chosen.result.folder)
+            restored += 1
+            if is_dry_run:
+                checksums.replace(chosen)
+            else:
+                self._restore(chosen)
+                checksums.drop(chosen)
+
+    def _is_wanted(self, kept: "KeptResult", checksums: "Checksums", jobs: JobInputs) -> bool:
+        """Whether a result has the present inputs, and the one in its place is not current."""
+        result = kept.result
+        if not checksums.match(result.inputs) or not kept.is_intact:
+            return False
+        present = self.snakemake.read(result.rule, result.wildcards, result.records)
+        if present is None:
+            return True
+        return not (_matches_settings(present, jobs) and checksums.match(present.inputs))
+
+    def _restore(self, kept: "KeptResult") -> None:
+        """Put a kept result in its place, and keep the one that is there."""
+        result = kept.result
+        present = self.snakemake.read(result.rule, result.wildcards, result.records)
+        if present:
+            with suppress(OSError):
+                self.keep(present)
+        self.snakemake.start(result)
+        for file in (present or result).list_files():
+            file.unlink()
+        for name in kept.entry.files:
+            target = result.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(kept.folder.files / name, target)
+            os.utime(target)  # newer than what was made of the other result
+        self.snakemake.finish(result)
+        shutil.rmtree(kept.folder.path)
+
+
+@dataclass(frozen=True)
+class KeptResult:
+    """A result that is kept, and where."""
+
+    folder: EarlierFolder
+    entry: KeptEntry
+
+    @property
+    def result(self) -> Result:
+        """The result."""
+        return Result(self.entry.rule, self.entry.wildcards, self.entry.records)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether no file of it has been changed since it was kept."""
+        for name, stamp in self.entry.files.items():
+            try:
+                stat = (self.folder.files / name).stat()
+            except OSError:
+                return False
+            if [stat.st_size, stat.st_mtime_ns] != stamp:
+                return False
+        return True
+
+
+class Checksums:
+    """The sha256 of inputs as they are now, or as a dry run would have them."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str | None] = {}
+
+    def find(self, name: str) -> str | None:
+        """Return the sha256 of a file; None if it is not there."""
+        if name not in self.known:
+            self.known[name] = hash_file(name) if Path(name).is_file() else None
+        return self.known[name]
+
+    def match(self, inputs: dict[str, str]) -> bool:
+        """Whether the inputs that are there have these checksums. Others may be deleted."""
+        return all(self.find(name) in (None, checksum) for name, checksum in inputs.items())
+
+    def replace(self, kept: KeptResult) -> None:
+        """Regard the files of a result as being in their place."""
+        for name in kept.entry.files:
+            file = kept.folder.files / name
+            if not name.endswith(".safetensors"):
+                self.known[str(kept.result.folder / name)] = hash_file(file)
+
+    def drop(self, kept: KeptResult) -> None:
+        """Forget the checksums of files that were replaced."""
+        for name in kept.entry.files:
+            self.known.pop(str(kept.result.folder / name), None)
+
+
+def restore_earlier(limit: float, jobs: JobInputs) -> None:
+    """Put results that fit in their places if ./reproduce asks for it, and say how many."""
+    mode = os.environ.get(MODE)
+    if not mode or not limit or not list_earlier_folders():
+        return
+    count = EarlierResults(limit).restore_fitting(jobs, is_dry_run=mode == "count")
+    remove_oldest(limit)
+    if count == 0:
+        return
+    line = "1 earlier result fits" if count == 1 else f"{count} earlier results fit"
+    if mode == "count":
+        line += "; ./reproduce takes them back first"
+    else:
+        line += " and is taken back" if count == 1 else " and are taken back"
+    print(line, file=sys.stderr, flush=True)
+
+
+def remove_oldest(limit: float) -> tuple[int, int]:
+    """Remove the results that were kept first, until the rest is not larger than this.
+
+    Return how many were removed, and their bytes.
+    """
+    folders = list_earlier_folders()
+    sizes = {folder: _measure(folder) for folder in folders}
+    rest = sum(sizes.values())
+    removed = 0
+    for folder in sorted(folders, key=lambda folder: folder.entry.stat().st_mtime_ns):
+        if rest <= limit:
+            break
+        shutil.rmtree(folder.path)
+        rest -= sizes[folder]
+        removed += 1
+    return removed, sum(sizes.values()) - rest
+
+
+def list_earlier_folders() -> list[EarlierFolder]:
+    """List the folders of the results that are kept, of all scales."""
+    folders = []
+    for scale in RESULTS.list_scales():
+        folders += scale.list_earlier()
+    return folders
+
+
+def list_kept() -> Iterator[KeptResult]:
+    """Yield the results that are kept, the newest first."""
+    folders = list_earlier_folders()
+    for folder in sorted(folders, key=lambda folder: -folder.entry.stat().st_mtime_ns):
+        yield KeptResult(folder, parse_as(KeptEntry, read_json(folder.entry), folder.entry))
+
+
+def _measure(folder: EarlierFolder) -> int:
+    files = read_json(folder.entry)["files"]
+    return sum(size for size, _ in files.values())
+
+
+def _has_own_record(result: Result) -> bool:
+    """Whether the record in the folder is of the same making as Snakemake's.
+
+    It is not after --touch.
+    """
+    try:
+        record = read_json(locate_record(result.stage, result.wildcards))
+    except UserError:
+        return False
+    return repr(record.get("fingerprint")) in result.params
+
+
+def _matches_settings(result: Result, jobs: JobInputs) -> bool:
+    """Whether a result was made with the settings and the code that its job has now."""
+    try:
+        params = jobs.list_identifying_params(result.rule, result.wildcards)
+    except (UserError, KeyError):  # the job is gone
+        return False
+    return all(repr(param) in result.params for param in params)

@@ -1,0 +1,150 @@
+"""Why each job of a dry run would run: the key, file or module that changed, with both values."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.layers import merge_settings
+from workflow_scripts.config.schema import Config
+from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.workflow.changes import describe_changes, join_first
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
+from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.wildcards import read_variant_key
+
+SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
+SOURCES = "workflow_scripts/data/sources/sources.yaml"
+
+
+@dataclass(frozen=True)
+class JobToRun:
+    """A job of a dry run. reason: Snakemake's."""
+
+    rule: str
+    wildcards: dict[str, str]
+    input: list[str]
+    output: list[str]
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The name, such as `train scan-jump-x2/transformer/default/seed-1`."""
+        wildcards = [value for key, value in self.wildcards.items() if key != "scale"]
+        return f"{self.rule} {'/'.join(wildcards)}".strip()
+
+    @property
+    def stage(self) -> str:
+        """The rule, without its distinction of large data."""
+        return self.rule.removesuffix("_large")
+
+
+def find_rerun_reasons(
+    catalogue: Catalogue, config: Config, job: JobToRun, rerun_files: set[str]
+) -> Iterator[str]:
+    """Yield the reasons for which a job is stale.
+
+    Inputs that another of the jobs updates are none.
+    """
+    missing = [file for file in job.output if not Path(file).exists()]
+    if len(missing) == len(job.output):
+        yield "has no results yet"
+        return
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        yield f"{join_first(missing, ', ')} {verb} missing"
+    changes = find_fingerprint_changes(catalogue, config, job)
+    yield from changes
+    for reason in job.reason.split("; "):
+        kind, _, details = reason.partition(": ")
+        if kind == "Updated input files":
+            changed_files = sorted(set(details.split(", ")) - rerun_files)
+            if changed_files:
+                yield f"{join_first(changed_files, ', ')} changed after it was read"
+        elif kind == "Params have changed since last execution":
+            if not changes:  # else they explain it: the fingerprint is one of the parameters
+                yield from describe_parameter_changes(details)
+        elif kind not in ("", "Missing output files", "Input files updated by another job"):
+            yield reason
+
+
+def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: JobToRun) -> list[str]:
+    """Return a sentence for each change since the record of a job was written."""
+    now = fingerprint_workflow_job(catalogue, config, job.rule, job.wildcards)
+    if not now:
+        return []
+    record = locate_record(job.stage, job.wildcards)
+    try:
+        return describe_changes(record, now, lambda key: locate_setting(catalogue, job, key))
+    except UserError as error:
+        return [f"its record cannot be read ({error})"]
+
+
+def describe_parameter_changes(details: str) -> Iterator[str]:
+    """Describe the parameters that Snakemake reports as changed.
+
+    Lists of runs are described by their difference, others by value.
+    """
+    values = re.search(r"before: (.*) now: (.*)", details)
+    assert values, details  # Snakemake's own words
+    before, now = values.groups()
+    runs_before = _parse_list(before)
+    runs_now = _parse_list(now)
+    if runs_before is None or runs_now is None:
+        yield f"a parameter was {before.strip()} and is {now.strip()}"
+        return
+    added = [run for run in runs_now if run not in runs_before]
+    if added:
+        yield f"shows {join_first(added, ', ')} too"
+    removed = [run for run in runs_before if run not in runs_now]
+    if removed:
+        yield f"shows {join_first(removed, ', ')} no more"
+
+
+def _parse_list(literal: str) -> list[str] | None:
+    try:
+        value = ast.literal_eval(literal)
+    except (SyntaxError, ValueError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def locate_setting(catalogue: Catalogue, job: JobToRun, key: str) -> str:
+    """Return the file and key that set a value, in brackets; empty if unknown."""
+    place = _find_place(catalogue, job, key)
+    return f" ({place})" if place else ""
+
+
+def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
+    wildcards = job.wildcards
+    section, _, entry = key.partition(".")
+    if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
+        # A search has no seed in its name, and the settings have the same places for all seeds.
+        run = read_variant_key(wildcards).make_run(seed=0)
+        settings = merge_settings(catalogue, run, wildcards["scale"])[section]
+        if entry not in settings:
+            return None
+        _, place = settings[entry]
+        return str(place)
+    if job.rule == "fetch":
+        source = wildcards["source"].replace("/", ".files.", 1)
+        return f"{SOURCES} datasets.{source}.{key}"
+    if job.rule == "fetch_model":
+        model = wildcards["model"]
+        group = "packages" if load_repositories()[model].wheel else "hugging_face"
+        return f"{SOURCES} {group}.{model}.{key}"
+    if job.rule in ("table", "figure", "analyse"):
+        folder = f"papers/{wildcards['paper']}"
+        if section == "caption":
+            name = wildcards.get("display") or wildcards["analysis"]
+            return f"{folder}/captions/{name}.rst"
+        if section == "published":
+            return f"{folder}/published.csv"
+        return f"{folder}/displays.yaml"
+    if job.rule in ("claims", "claim") and section in ("claims", "displays", "published"):
+        ending = "csv" if section == "published" else "yaml"
+        return f"papers/{entry.split('.')[0]}/{section}.{ending}"
+    return None

@@ -1,0 +1,197 @@
+"""Say in a line what a call would do again, why, and how long it takes, before it starts.
+
+Only jobs whose results are there are done again. Of a first run, which is no surprise, a line says
+the time alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
+from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time, format_hours
+from workflow_scripts.workflow.time_limit import Job, Machine, estimate_seconds
+from workflow_scripts.workflow.wildcards import read_variant_key
+
+# The jobs that take time, in the order in which a line counts them: (one, several).
+NOUNS = {
+    "train": ("training", "trainings"),
+    "search": ("search", "searches"),
+    "evaluate": ("evaluation", "evaluations"),
+    "intervene": ("intervention", "interventions"),
+    "analyse": ("analysis", "analyses"),
+    "prepare": ("data set", "data sets"),
+    "candidates": ("list of candidates", "lists of candidates"),
+}
+OF_VARIANTS = ("train", "search", "evaluate", "intervene")
+# Less work than this is done again without a word.
+STALE_SECONDS = 600
+# First runs that take less get no line: the demo's.
+FIRST_SECONDS = 3600
+SHOWN_REASONS = 2
+
+
+@dataclass
+class Work:
+    """Jobs with their time: of one core, or of a GPU. unknown: how many are of unknown time."""
+
+    jobs: list[JobToRun] = field(default_factory=list)
+    seconds: float = 0.0
+    unknown: int = 0
+
+    def has_more_than(self, seconds: float) -> bool:
+        """Whether it takes longer than this, or an unknown time."""
+        return self.seconds > seconds or self.unknown > 0
+
+    def describe_jobs(self) -> str:
+        """Count the jobs: those of the first kind of NOUNS that there is, and all others."""
+        counts = Counter(job.stage for job in self.jobs)
+        first = next(stage for stage in NOUNS if counts[stage])
+        text = f"{counts[first]} {NOUNS[first][counts[first] != 1]}"
+        others = counts.total() - counts[first]
+        if others:
+            text += f" and {others} other {'job' if others == 1 else 'jobs'}"
+        return text
+
+    def describe_time(self, device: str) -> str:
+        """Say how long the jobs take on a device."""
+        unit = "core-hours" if device == "cpu" else "GPU-hours"
+        if not self.unknown:
+            return f"about {format_hours(self.seconds / 3600)} {unit}"
+        unknown = f"{self.unknown} {'job' if self.unknown == 1 else 'jobs'} of unknown time"
+        if not self.seconds:
+            return unknown
+        return f"about {format_hours(self.seconds / 3600)} {unit} and {unknown}"
+
+
+@dataclass(frozen=True)
+class CallWork:
+    """What a call starts. jobs: all of it. device: cpu, or of another kind."""
+
+    catalogue: Catalogue
+    config: Config
+    device: str
+    jobs: list[JobToRun]
+
+    def select_work(self, *, is_stale: bool) -> Work:
+        """Return the jobs whose results are there, or the others, with their time."""
+        work = Work()
+        seconds_of_variants: dict[tuple[str, str], float | None] = {}  # seeds take the same
+        for job in self.jobs:
+            if job.stage not in NOUNS or any(map(_is_there, job.output)) != is_stale:
+                continue
+            work.jobs.append(job)
+            key = (job.rule, job.name.rpartition("/seed-")[0] or job.name)
+            if key not in seconds_of_variants:
+                seconds_of_variants[key] = self._estimate(job)
+            seconds = seconds_of_variants[key]
+            if seconds is None:
+                work.unknown += 1
+            else:
+                work.seconds += seconds
+        return work
+
+    def _estimate(self, job: JobToRun) -> float | None:
+        """Estimate the time of a job: of one core, or of a GPU, also where jobs share it.
+
+        It is what the job took the last time where step times do not tell it.
+        """
+        if job.stage not in OF_VARIANTS:
+            return self._find_last(job) or self._estimate_alone(job)
+        seconds = self._estimate_alone(job)
+        if seconds is None:
+            return self._find_last(job)
+        if "@" in job.wildcards["variant"]:
+            return seconds
+        run = read_variant_key(job.wildcards).make_run(seed=0)
+        scale, precision = job.wildcards["scale"], self.config.precision
+        if self.device == "cpu":
+            return seconds * resolve_training(self.catalogue, run, scale, precision).torch_threads
+        step_time = find_step_time(read_csv(STEP_TIMES), run, scale, self.device, precision)
+        return seconds / step_time.processes if step_time else seconds
+
+    def _estimate_alone(self, job: JobToRun) -> float | None:
+        machine = Machine(self.device, slots=1, slowdown=1.0)
+        timed_job = Job(job.rule, job.wildcards, inputs=[], outputs=[], command="")
+        return estimate_seconds(self.catalogue, self.config, machine, timed_job)
+
+    def _find_last(self, job: JobToRun) -> float | None:
+        """Return the time in the record of a job's result; None if it was on another device."""
+        try:
+            record = read_json(locate_record(job.stage, job.wildcards))
+        except UserError:
+            return None
+        is_on_cpu = record.get("device") == "cpu"
+        if job.stage in OF_VARIANTS and is_on_cpu != (self.device == "cpu"):
+            return None
+        return record.get("cpu_seconds" if is_on_cpu else "seconds")
+
+    def describe_stale(self) -> str | None:
+        """Return the line about what is done again; None if that is little."""
+        work = self.select_work(is_stale=True)
+        if not work.has_more_than(STALE_SECONDS):
+            return None
+        return (
+            f"{work.describe_jobs()} again because {self.describe_reasons(work.jobs)}: "
+            f"{work.describe_time(self.device)}; `why` lists them; --touch keeps them"
+        )
+
+    def describe_first(self) -> str | None:
+        """Return the line about what is done for the first time; None if that is little."""
+        work = self.select_work(is_stale=False)
+        if work.seconds <= FIRST_SECONDS:
+            return None
+        time = work.describe_time(self.device)
+        return f"{work.describe_jobs()} for the first time: {time}; `plan` says more"
+
+    def describe_reasons(self, stale: Iterable[JobToRun]) -> str:
+        """Return the reasons of most jobs of the first kind of NOUNS that there is."""
+        jobs = list(stale)
+        stage = next(stage for stage in NOUNS if any(job.stage == stage for job in jobs))
+        reasons = Reasons(self)
+        counts = Counter(reasons.find(job) for job in jobs if job.stage == stage)
+        texts = [reason for reason, _ in counts.most_common(SHOWN_REASONS)]
+        if len(counts) > 1:
+            texts = [f"{reason} ({counts[reason]})" for reason in texts]
+        more = len(counts) - len(texts)
+        if more:
+            texts.append(f"{more} other {'reason' if more == 1 else 'reasons'}")
+        return " and ".join(texts)
+
+
+class Reasons:
+    """Finds why jobs of a call are done again, once for all seeds of a variant."""
+
+    def __init__(self, work: CallWork) -> None:
+        self.work = work
+        self.makers = {file: job for job in work.jobs for file in job.output}
+        self.own_reasons: dict[str, str] = {}
+
+    def find(self, job: JobToRun) -> str:
+        """Return the job's own reason, or that of the first job before it that has one."""
+        reason = self._find_own(job)
+        if reason:
+            return reason
+        makers = [self.makers[file] for file in job.input if file in self.makers]
+        if not makers:
+            return job.reason
+        return self.find(makers[0])
+
+    def _find_own(self, job: JobToRun) -> str:
+        key = f"{job.rule} {job.name.rpartition('/seed-')[0] or job.name} {job.reason}"
+        if key not in self.own_reasons:
+            work = self.work
+            reasons = find_rerun_reasons(work.catalogue, work.config, job, set(self.makers))
+            self.own_reasons[key] = "; ".join(reasons)
+        return self.own_reasons[key]
+
+
+def _is_there(file: str) -> bool:
+    return Path(file).exists()
