@@ -50,6 +50,7 @@ from workflow_scripts.training.history import read_history
 if TYPE_CHECKING:
     import torch
 
+    from workflow_scripts.reporting.committed.cell_seeds import RestoredScores
     from workflow_scripts.reporting.tables.cells import Cell
     from workflow_scripts.tasks.base import Checkpoint
 
@@ -73,6 +74,7 @@ FLOATS = {
     "value",
 }
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
+RUN_COLUMNS = list(Run._fields)  # of scores.csv
 # Columns of names: to select by one that no row has is a mistake.
 NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
 
@@ -98,6 +100,7 @@ class Results:
         self._files = ScaleFolder(self.folder)
         self._exported = ExportFolder(self.folder)
         self._cells: dict[str, list[Cell]] = {}  # of tables, by their names
+        self._restored: RestoredScores | None = None
         contents = (
             self._files.claims.table,
             self._exported.provenance,
@@ -145,10 +148,11 @@ class Results:
         selected = _select(self._scores, selection)
         if pilots or "seed" in selection:
             return selected
-        names = selected[["task", "method", "variant"]].itertuples(index=False, name=None)
-        keys = zip(names, selected["seed"], strict=True)
         uncounted = self._uncounted_seeds
-        is_counted = [seed not in uncounted.get(variant, ()) for variant, seed in keys]
+        is_counted = []
+        for task, method, variant, seed in selected[RUN_COLUMNS].itertuples(index=False):
+            key = VariantKey(task, method, variant)
+            is_counted.append(seed not in uncounted.get(key, ()))
         counted = selected.loc[is_counted].reset_index(drop=True)
         if len(counted) < len(selected):
             count = len(selected) - len(counted)
@@ -165,7 +169,7 @@ class Results:
         root = self._find_checkout()
         if root is None:
             return {}
-        columns = self._scores[["task", "method", "variant", "seed"]].drop_duplicates()
+        columns = self._scores[RUN_COLUMNS].drop_duplicates()
         scored: dict[VariantKey, set[int]] = defaultdict(set)
         for task, method, variant, seed in columns.itertuples(index=False):
             scored[VariantKey(task, method, variant)].add(seed)
@@ -240,18 +244,18 @@ class Results:
         files = self._find_table(name)
         if files.latex.exists():
             return files.latex.read_text(encoding="utf-8")
-        from workflow_scripts.reporting.tables.parsed_markdown import convert_to_latex
+        from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
         try:
-            return convert_to_latex(files.markdown.read_text(encoding="utf-8"))
+            return format_parsed_table(files.markdown.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UserError(f"{files.markdown}: {error}; ./reproduce makes it again") from error
 
     def seeds(self, paper: str, display: str, row: str, column: str, metric: str) -> pd.Series:
         """Return the values by seed whose mean is a cell of a table, exactly those of the table.
 
-        They are made from the scores as the table is, and the first call for committed results
-        takes some seconds. `attrs` has the unit. Raises UserError for a cell without seeds, and
+        They are made from the scores as the table is; the first call for committed results takes a
+        second or two. `attrs` has the unit. Raises UserError for a cell without seeds, and
         where the checkout's `catalogue/` and `papers/` are not at hand.
         """
         name = f"{paper}/{display}"
@@ -266,7 +270,7 @@ class Results:
         shown = table.loc[place]
         cell = next((cell for cell in self._make_cells(name) if place == cell.place_in_table), None)
         if cell is None or cell.status != "measured":
-            reason = shown["note"] or "it has no scores of runs"
+            reason = shown["note"] if pd.notna(shown["note"]) else "it has no scores of runs"
             raise UserError(
                 f"{name}: cell {row}, {column}, {metric} is {shown['status']}: {reason}"
             )
@@ -278,24 +282,24 @@ class Results:
 
     def _make_cells(self, name: str) -> "list[Cell]":
         """Make the cells of a table from the scores, once."""
-        if name not in self._cells:
-            from workflow_scripts.config.loading import load_catalogue
-            from workflow_scripts.reporting.committed.cell_seeds import (
-                make_exported_cells,
-                make_own_cells,
-            )
+        from workflow_scripts.config.loading import load_catalogue
+        from workflow_scripts.reporting.committed.cell_seeds import RestoredScores, make_own_cells
 
-            root = self._find_checkout()
-            if root is None:
-                raise UserError(f"{self.folder} is in no checkout, whose papers/ has the cells")
-            catalogue = load_catalogue(root)
-            paper, _, table = name.partition("/")
-            if self._exported.scores.exists():
-                cells = make_exported_cells(catalogue, self._exported, paper, table)
-            else:
-                cells = make_own_cells(catalogue, self._files, paper, table)
-            self._cells[name] = cells
-        return self._cells[name]
+        if name in self._cells:
+            return self._cells[name]
+        root = self._find_checkout()
+        if root is None:
+            raise UserError(f"{self.folder} is in no checkout, whose papers/ has the cells")
+        catalogue = load_catalogue(root)
+        paper, _, table = name.partition("/")
+        if self._exported.scores.exists():
+            if self._restored is None:
+                self._restored = RestoredScores(catalogue, self._exported)
+            cells = self._restored.make_table_cells(paper, table)
+        else:
+            cells = make_own_cells(catalogue, self._files, paper, table)
+        self._cells[name] = cells
+        return cells
 
     def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
         """Return one or several columns of a table as the paper prints it.
@@ -371,7 +375,9 @@ class Results:
                 f"{self.folder} has no texts of {run.task}; ./reproduce {target} downloads and "
                 "prepares them"
             )
-        recorded = self._runs.get("data_digest", pd.Series(dtype=object)).get(str(run))
+        recorded = None
+        if "data_digest" in self._runs and str(run) in self._runs.index:
+            recorded = self._runs.loc[str(run), "data_digest"]
         if isinstance(recorded, str) and recorded != digest_data(data.path):
             raise UserError(f"{data.path} has other data than {run}; ./reproduce {target}")
         return data
@@ -571,7 +577,7 @@ def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
         else:
             texts = texts.set_index("item")
         texts = texts.drop(columns=[name for name in part if name in texts])
-        if not texts.index.is_unique or not part[key].isin(texts.index).all():
+        if not texts.index.is_unique or not set(part[key]) <= set(texts.index):
             raise UserError(f"{data.split(str(split))} has not the rows of the predictions")
         parts.append(part.join(texts, on=key))
     return pd.concat(parts).sort_index()

@@ -21,7 +21,7 @@ from workflow_scripts.reporting.committed.committed_tables import (
 )
 from workflow_scripts.reporting.committed.recomputing import recompute_claims
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
-from workflow_scripts.reporting.tables.parsed_markdown import convert_to_latex
+from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")
@@ -78,7 +78,7 @@ def write_tables() -> None:
 def write_latex() -> None:
     """Write the LaTeX of each committed table, of which its Markdown has all that is in it."""
     for table in ExportFolder(REFERENCE).list_tables():
-        text = convert_to_latex(table.markdown.read_text(encoding="utf-8"))
+        text = format_parsed_table(table.markdown.read_text(encoding="utf-8"))
         table.latex.write_text(text, encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS, ModelFolder, ResultsFolder
+from workflow_scripts.common.result_folders import RESULTS, ModelFolder, ResultsFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.results import read_checkpoint
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from workflow_scripts.tasks.base import Checkpoint, WordCode
 
+TEXTS_AFTER_OPTIONS = True  # `predict RUN --codes TEXT`, which argparse does not take by itself
 BETWEEN = "\t"  # the first and the second text of a pair, and an answer and the codes
 
 
@@ -63,10 +64,12 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
     if (Path(args.run) / ModelFolder(Path()).run).is_file():
         return read_checkpoint(args.run)
     run = Run.parse(args.run)
+    if run.weights:
+        raise UserError(f"{run} scores given weights and trains nothing; name their training")
     results = ResultsFolder(args.results)
     own = results.scale(args.scale).run(run)
     committed = results.export(args.scale).model(run)
-    fetched = DOWNLOADS.trained(args.scale, run)
+    fetched = results.downloads.trained(args.scale, run)
     if own.weights.is_file():
         return read_checkpoint(own.path)
     for model in (committed, fetched):
@@ -87,6 +90,7 @@ def read_batches(texts: list[str]) -> Iterator[list[str]]:
     if texts:
         yield texts
     elif sys.stdin.isatty():
+        print("a text per line; Ctrl-D ends", file=sys.stderr)
         for line in sys.stdin:
             yield [line.rstrip("\r\n")]
     else:
@@ -120,9 +124,9 @@ def answer_texts(
 
 def format_answer(answer: str | float) -> str:
     """Format an answer as one line: its line breaks become a backslash and an n."""
-    if isinstance(answer, float):
-        return f"{answer:.6g}"
-    return answer.replace("\n", "\\n")
+    if isinstance(answer, str):
+        return answer.replace("\n", "\\n")
+    return f"{answer:.6g}"
 
 
 def format_codes(codes: "Iterable[WordCode]") -> str:

@@ -68,7 +68,9 @@ class Release(StrictModel):
         raise UserError(f"{origin} has no model {name} of the scale {scale}; {advice}")
 
 
-def pack_model(model: ModelFolder, run: Run, scale: str, release: ReleaseFolder) -> ReleasedModel:
+def write_archive(
+    model: ModelFolder, run: Run, scale: str, release: ReleaseFolder
+) -> ReleasedModel:
     """Write the archive of a model to a release, and return its entry in models.json."""
     name = f"{scale}--{str(run).replace('/', '--')}.zip"
     file = release.archive(name)

@@ -14,18 +14,23 @@ from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import Cell, make_cells
 
 
-def make_exported_cells(
-    catalogue: Catalogue, export: ExportFolder, paper: str, table: str
-) -> list[Cell]:
-    """Make the cells of a table of an export, from the scores of the export.
+class RestoredScores:
+    """The scores of an export, in the files of a temporary folder that tables are made from.
 
-    Raises UserError for an unknown name, and if a file is missing.
+    The folder is removed with the object.
     """
-    display = find_table(catalogue, paper, table)
-    with tempfile.TemporaryDirectory() as scratch:
-        restored = restore_export(catalogue, export, Path(scratch))
-        runs = select_display_runs(display, list_counted_runs(restored, paper).others)
-        evidence = read_evidence(restored.get_paper_results(paper), runs, [display])
+
+    def __init__(self, catalogue: Catalogue, export: ExportFolder):
+        """Raise UserError if a file of the export is missing."""
+        self._scratch = tempfile.TemporaryDirectory()
+        self._restored = restore_export(catalogue, export, Path(self._scratch.name))
+
+    def make_table_cells(self, paper: str, table: str) -> list[Cell]:
+        """Make the cells of a table. Raises UserError for an unknown name."""
+        display = find_table(self._restored.catalogue, paper, table)
+        counted = list_counted_runs(self._restored, paper).others
+        runs = select_display_runs(display, counted)
+        evidence = read_evidence(self._restored.get_paper_results(paper), runs, [display])
         return make_cells(table, display, evidence)
 
 

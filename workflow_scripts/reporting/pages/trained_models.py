@@ -21,7 +21,7 @@ from workflow_scripts.common.result_folders import (
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.data.sources.model_release import pack_model, write_release_manifest
+from workflow_scripts.data.sources.model_release import write_archive, write_release_manifest
 from workflow_scripts.provenance.exported import select_provenance
 from workflow_scripts.reporting.pages.model_card import (
     PublishedCells,
@@ -113,5 +113,5 @@ def write_release(models: Iterable[ModelFolder], out: ReleaseFolder) -> None:
         packed = []
         for model in models:
             scale = read_mapping(model.run, "scale")["scale"]
-            packed.append(pack_model(model, Run.parse(model.name), scale, release))
+            packed.append(write_archive(model, Run.parse(model.name), scale, release))
         write_release_manifest(packed, release)

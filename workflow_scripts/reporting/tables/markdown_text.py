@@ -18,7 +18,7 @@ def escape_markdown(text: str) -> str:
     return re.sub(SPECIAL_LETTERS, r"\\\1", text)
 
 
-def unescape_markdown(text: str) -> str:
+def restore_markdown_text(text: str) -> str:
     """Undo `escape_markdown`."""
     return re.sub(rf"\\{SPECIAL_LETTERS}", r"\1", text)
 
@@ -28,7 +28,7 @@ def parse_table_text(markdown: str) -> TableText:
     title = ""
     notes = []
     for line in markdown.splitlines():
-        text = unescape_markdown(line)
+        text = restore_markdown_text(line)
         if line.startswith("## "):
             title = text.removeprefix("## ")
         elif line.startswith("- "):

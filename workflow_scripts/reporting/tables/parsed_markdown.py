@@ -5,16 +5,16 @@ import re
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN
 from workflow_scripts.reporting.tables.formats import format_latex_table
 from workflow_scripts.reporting.tables.layout import CellText, Grid, Line
-from workflow_scripts.reporting.tables.markdown_text import parse_table_text, unescape_markdown
+from workflow_scripts.reporting.tables.markdown_text import parse_table_text, restore_markdown_text
 
 FIELD = re.compile(r"(?:[^|\\]|\\.)+")  # a vertical bar in a field is escaped
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 MEASURED_FIELD = re.compile(r"\*\*([^*]+)\*\*([†‡]?) \((.*)\)")
-NUMBER = re.compile(r"[+−]?\d")
+NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
 RIGHT = "---:"  # under the head of a published number
 
 
-def convert_to_latex(markdown: str) -> str:
+def format_parsed_table(markdown: str) -> str:
     """Return the LaTeX of a table, the same that is made with its Markdown.
 
     Raises ValueError for a text that `format_markdown_table` has not written.
@@ -35,10 +35,10 @@ def convert_to_latex(markdown: str) -> str:
             raise ValueError(f"the row {label} has {len(fields)} fields")
         bold = BOLD.fullmatch(label)
         if bold:
-            heading = unescape_markdown(bold[1])
+            heading = restore_markdown_text(bold[1])
             continue
         cells = _parse_cells(fields, is_published, protocol)
-        lines.append(Line(heading, unescape_markdown(label), cells))
+        lines.append(Line(heading, restore_markdown_text(label), cells))
         heading = ""
     return format_latex_table(title, _make_grid(heads[1:], is_published, lines), notes)
 
@@ -52,7 +52,7 @@ def _make_grid(heads: list[str], is_published: list[bool], lines: list[Line]) ->
             continue
         follows_published = i > 0 and is_published[i - 1]
         name = heads[i].removesuffix(", ours") if follows_published else heads[i]
-        names.append(unescape_markdown(name))
+        names.append(restore_markdown_text(name))
         has_published.append(follows_published)
     return Grid(names, has_published, lines)
 
@@ -62,7 +62,7 @@ def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> 
     cells = []
     published = ""
     for field, of_paper in zip(fields, is_published, strict=True):
-        text = unescape_markdown(field)
+        text = restore_markdown_text(field)
         if of_paper:
             published = text
             continue
@@ -79,7 +79,7 @@ def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> 
                 difference=difference,
             )
         else:
-            status = COMPUTED if NUMBER.match(text) else NOT_RUN
+            status = COMPUTED if NUMBER.fullmatch(text) else NOT_RUN
             cell = CellText(status=status, published=published, ours=text)
         cells.append(cell)
         published = ""
