@@ -38,6 +38,7 @@ NOUN_METHODS = {
     "DownloadFolder",
     "ExportFolder",
     "ReportFolder",
+    "ReleaseFolder",
     "Results",
     "ResultsFolder",
     "RunFolder",

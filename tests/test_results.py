@@ -56,7 +56,7 @@ def as_texts(frame: pd.DataFrame, like: list[dict[str, str]]) -> list[dict[str, 
 
 
 def test_scores_and_claims_are_those_of_the_files(committed: Results):
-    as_texts(committed.scores(), rows_of("scores.csv"))
+    as_texts(committed.scores(pilots=True), rows_of("scores.csv"))
     as_texts(committed.claims(), rows_of("claims.csv"))
     as_texts(committed.sides(), rows_of("claim_sides.csv"))
     assert committed.scores()["seed"].dtype == committed.claims()["n_seeds"].dtype == "Int64"
@@ -67,6 +67,100 @@ def test_every_table_is_that_of_its_file(committed: Results):
     for name in committed.tables():
         with open(REFERENCE / f"tables/{name}.csv", newline="") as stream:
             as_texts(committed.table(name).reset_index(), list(csv.DictReader(stream)))
+        assert committed.latex(name) == (REFERENCE / f"tables/{name}.tex").read_text()
+
+
+def test_a_table_has_its_title_and_the_notes_below_it(committed: Results):
+    text = (REFERENCE / "tables/cat/table2.md").read_text()
+    table, wide = committed.table("cat/table2"), committed.wide("cat/table2")
+    assert table.attrs == wide.attrs and f"## {table.attrs['title']}\n" in text
+    notes = table.attrs["notes"]
+    assert len(notes) == text.count("\n- ") == 6
+    assert notes[1] == "Numbers in percent." and "the cosine of [CLS] with" in notes[0]
+    assert all(note.replace("[", r"\[").replace("]", r"\]") in text for note in notes)
+
+
+def test_scores_have_the_seeds_that_tables_count_unless_others_are_asked_for(committed: Results):
+    chosen = {"task": "bird", "variant": "mix@paws", "metric": "pearson", "readout": "mix"}
+    counted, every = committed.scores(**chosen), committed.scores(**chosen, pilots=True)
+    assert list(counted["seed"]) == list(range(101, 110))
+    assert sorted(every["seed"]) == [*range(21, 26), *range(101, 110)]
+    assert counted.attrs["notes"][0].startswith(f"{len(every) - len(counted)} scores of seeds")
+    assert list(committed.scores(**chosen, seed=21)["seed"]) == [21]
+    # The planned seeds of these are not all there, and tables show the pilots.
+    assert set(committed.scores(task="sst2", variant="comp")["seed"]) == {21, 22, 23}
+    # No plan is about SRL without pilots.
+    assert set(committed.scores(task="cognition", variant="srl")["seed"]) == set(range(101, 109))
+
+
+TABLES = (
+    "cat/table2",  # planned seeds after pilots
+    "carma/table-gains",  # gains over another variant, under interventions
+    "cat/table-codes",  # an analysis
+)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_seeds_are_those_of_the_table(committed: Results, name: str):
+    """Of each measured cell: their number, mean and standard deviation are in the table."""
+    paper, table = name.split("/")
+    frame = committed.table(name)
+    measured = frame[frame["status"] == "measured"]
+    assert len(measured) > 2
+    for place, cell in measured.iterrows():
+        seeds = committed.seeds(paper, table, *place)
+        assert len(seeds) == cell["n_seeds"] and seeds.attrs == {"unit": cell["unit"]}
+        assert round(seeds.mean(), 6) == pytest.approx(cell["reproduced"], abs=2e-6)
+        if len(seeds) > 1:
+            assert round(seeds.std(), 6) == pytest.approx(cell["std"], abs=2e-6)
+
+
+def test_seeds_of_committed_tables_are_the_planned_ones(committed: Results):
+    seeds = committed.seeds("cat", "table2", "CAT_mix", "BiRD", "pearson")
+    rows = [
+        (int(row["seed"]), float(row["value"]))
+        for row in rows_of("claim_sides.csv")
+        if row["claim"] == "comp-over-mix-bird" and row["side"] == "right"
+    ]
+    assert seeds.round(4).to_dict() == pytest.approx(dict(rows), abs=1e-4) and len(rows) == 9
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (("CAT_mx", "BiRD", "pearson"), "has no cell CAT_mx, BiRD, pearson; did you mean 'CAT_mix, BiRD, pearson'?"),
+        (("RoBERTa", "BiRD", "pearson"), "cell RoBERTa, BiRD, pearson is not run: not run at small"),
+        (("word overlap", "BiRD", "pearson"), "cell word overlap, BiRD, pearson is computed: it has no scores of runs"),
+    ],
+)  # fmt: skip
+def test_a_cell_without_seeds_says_why(committed: Results, place, message: str):
+    with pytest.raises(UserError) as error:
+        committed.seeds("cat", "table2", *place)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_predictions_have_the_sentences_and_right_answers_whose_licences_allow_it(
+    committed: Results,
+):
+    run = "scan-jump-x2/sq-transformer/sal-entropy-3/seed-101"
+    frame = committed.predictions(run, texts=True)
+    assert list(frame) == [*committed.predictions(run), "source", "target"]
+    best = frame[(frame["split"] == "test") & frame["readout"].isna()]
+    right = (best["prediction"] == best["target"]).mean()
+    (score,) = committed.scores(
+        task="scan-jump-x2", variant="sal-entropy-3", seed=101, split="test", metric="exact_match",
+        readout=None, subset="all",
+    )["value"]  # fmt: skip
+    assert 100 * right == pytest.approx(score) == 100
+    assert {"jump around left twice", "look after jump thrice"} <= set(best["source"])
+    items = committed.predictions("idm/gpt2-small/carma/seed-101", texts=True)
+    one = items[items["item"] == "00004492v-hold"].iloc[0]
+    assert (one["label"], one["content"]) == ("hold", "keep from exhaling or expelling")
+
+
+def test_texts_of_other_data_are_named_and_not_guessed(committed: Results):
+    with pytest.raises(UserError, match=r"has no texts of bird; \./reproduce results/small/data/b"):
+        committed.predictions("bird/cat/mix@paws/seed-101", texts=True)
 
 
 def test_wide_has_the_rows_and_columns_of_the_paper(committed: Results):

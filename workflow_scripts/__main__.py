@@ -29,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     command = parser.parse_args(arguments[:1]).command
     module, options = build_parser(command)
-    args = options.parse_args(arguments[1:])
+    parse = options.parse_args
+    if getattr(module, "TEXTS_AFTER_OPTIONS", False):
+        parse = options.parse_intermixed_args
+    args = parse(arguments[1:])
     try:
         if "job_spec" in args:
             from workflow_scripts.commands.named_specs import set_job_spec

@@ -9,7 +9,7 @@ docs/python.md has more examples, docs/results.md the meaning of the columns.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,17 +28,21 @@ from workflow_scripts.common.files import (
 from workflow_scripts.common.result_folders import (
     RESULTS,
     CrateFolder,
+    DataFolder,
     ExportFolder,
     ModelFolder,
     ResultsFolder,
     RunFolder,
     ScaleFolder,
+    TableFiles,
     verify_checksum,
 )
-from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.data.prepared import digest_data, read_table
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
 from workflow_scripts.provenance.exported import select_provenance
+from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.training.history import read_history
@@ -46,6 +50,8 @@ from workflow_scripts.training.history import read_history
 if TYPE_CHECKING:
     import torch
 
+    from workflow_scripts.reporting.committed.cell_seeds import RestoredScores
+    from workflow_scripts.reporting.tables.cells import Cell
     from workflow_scripts.tasks.base import Checkpoint
 
 # Columns of tables, claims and curves that hold numbers; all others hold text.
@@ -68,6 +74,7 @@ FLOATS = {
     "value",
 }
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
+RUN_COLUMNS = list(Run._fields)  # of scores.csv
 # Columns of names: to select by one that no row has is a mistake.
 NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
 
@@ -92,6 +99,8 @@ class Results:
         # The files of each kind of folder. One of them may lack some.
         self._files = ScaleFolder(self.folder)
         self._exported = ExportFolder(self.folder)
+        self._cells: dict[str, list[Cell]] = {}  # of tables, by their names
+        self._restored: RestoredScores | None = None
         contents = (
             self._files.claims.table,
             self._exported.provenance,
@@ -126,15 +135,61 @@ class Results:
         types = {name: "Int64" if kind is int else float for name, kind in NUMBERS.items()}
         return pd.DataFrame(rows).astype(types)
 
-    def scores(self, **selection: Any) -> pd.DataFrame:
-        """Return the scores of all runs, one per row, with the columns of scores.csv.
+    def scores(self, *, pilots: bool = False, **selection: Any) -> pd.DataFrame:
+        """Return the scores of the runs, one per row, with the columns of scores.csv.
 
         `selection` selects rows by column, by one value or several:
-        `scores(task="paws", seed=[21, 22])`. None selects rows without a value: `intervention=None`
-        are scores of the unchanged model. Raises UserError for an unknown column, and for a name
-        that no row has.
+        `scores(task="paws", seed=[101, 102])`. None selects rows without a value:
+        `intervention=None` are scores of the unchanged model. Where a variant has pilots of an
+        analysis plan and later seeds, the scores are of those that tables count, unless `pilots` or
+        a `seed` asks for the others; `attrs["notes"]` says how many were left out. Raises UserError
+        for an unknown column, and for a name that no row has.
         """
-        return _select(self._scores, selection)
+        selected = _select(self._scores, selection)
+        if pilots or "seed" in selection:
+            return selected
+        uncounted = self._uncounted_seeds
+        is_counted = []
+        for task, method, variant, seed in selected[RUN_COLUMNS].itertuples(index=False):
+            key = VariantKey(task, method, variant)
+            is_counted.append(seed not in uncounted.get(key, ()))
+        counted = selected.loc[is_counted].reset_index(drop=True)
+        if len(counted) < len(selected):
+            count = len(selected) - len(counted)
+            left_out = f"{count} scores of seeds that tables do not count are left out"
+            counted.attrs["notes"] = [f"{left_out}; pilots=True has them"]
+        return counted
+
+    @cached_property
+    def _uncounted_seeds(self) -> Mapping[VariantKey, set[int]]:
+        """The seeds of each variant that `scores` leaves out; none without a catalogue."""
+        from workflow_scripts.config.loading import load_catalogue
+        from workflow_scripts.reporting.committed.counted_seeds import find_uncounted_seeds
+
+        root = self._find_checkout()
+        if root is None:
+            return {}
+        columns = self._scores[RUN_COLUMNS].drop_duplicates()
+        scored: dict[VariantKey, set[int]] = defaultdict(set)
+        for task, method, variant, seed in columns.itertuples(index=False):
+            scored[VariantKey(task, method, variant)].add(seed)
+        return find_uncounted_seeds(load_catalogue(root), self._scale, scored)
+
+    @property
+    def _scale(self) -> str:
+        """The name of the scale."""
+        return self.folder.resolve().name
+
+    def _find_checkout(self) -> Path | None:
+        """Return the folder with `catalogue/` and `papers/` that the results were made with.
+
+        It is above them, or else it is that of this package; None for an installed package.
+        """
+        candidates = [*self.folder.resolve().parents, Path(__file__).resolve().parents[1]]
+        for folder in candidates:
+            if (folder / "catalogue").is_dir() and (folder / "papers").is_dir():
+                return folder
+        return None
 
     def claims(self, **selection: Any) -> pd.DataFrame:
         """Return the claims, one per row, with the columns of claims.csv.
@@ -160,15 +215,91 @@ class Results:
         """Return a table with one cell per row, indexed by row, column and metric.
 
         The columns are unit, published, published_std, reproduced, std, n_seeds, ci_low, ci_high,
-        difference, protocol, status and note. Raises UserError for an unknown name.
+        difference, protocol, status and note. `attrs` has the table's `title`, and its `notes`:
+        what the numbers are, their unit and protocol. Raises UserError for an unknown name.
         """
+        files = self._find_table(name)
+        index = ["row", "column", "metric"]
+        frame = self._read_table(files.csv, *index).set_index(index)
+        if files.markdown.exists():
+            frame.attrs |= parse_table_text(files.markdown.read_text(encoding="utf-8"))._asdict()
+        return frame
+
+    def _find_table(self, name: str) -> TableFiles:
+        """Return the files of a table. Raises UserError for an unknown name."""
         if name not in self.tables():
             raise UserError(
                 f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}"
             )
-        index = ["row", "column", "metric"]
         paper, _, table = name.partition("/")
-        return self._read_table(self._files.table(paper, table).csv, *index).set_index(index)
+        return self._files.table(paper, table)
+
+    def latex(self, name: str) -> str:
+        """Return a table as LaTeX, for the packages booktabs and xcolor.
+
+        It has published and reproduced numbers, the seeds, and the notes. It is the file `.tex` of
+        the table, or in a folder of before there was one, made of its Markdown. Raises UserError
+        for an unknown name.
+        """
+        files = self._find_table(name)
+        if files.latex.exists():
+            return files.latex.read_text(encoding="utf-8")
+        from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
+
+        try:
+            return format_parsed_table(files.markdown.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{files.markdown}: {error}; ./reproduce makes it again") from error
+
+    def seeds(self, paper: str, display: str, row: str, column: str, metric: str) -> pd.Series:
+        """Return the values by seed whose mean is a cell of a table, exactly those of the table.
+
+        They are made from the scores as the table is; the first call for committed results takes a
+        second or two. `attrs` has the unit. Raises UserError for a cell without seeds, and
+        where the checkout's `catalogue/` and `papers/` are not at hand.
+        """
+        name = f"{paper}/{display}"
+        table = self.table(name)
+        place = (row, column, metric)
+        if place not in table.index:
+            cells = [", ".join(map(str, known)) for known in table.index]
+            raise UserError(
+                f"{name} has no cell {row}, {column}, {metric}; "
+                f"{suggest_name(', '.join(place), cells)}"
+            )
+        shown = table.loc[place]
+        cell = next((cell for cell in self._make_cells(name) if place == cell.place_in_table), None)
+        if cell is None or cell.status != "measured":
+            reason = shown["note"] if pd.notna(shown["note"]) else "it has no scores of runs"
+            raise UserError(
+                f"{name}: cell {row}, {column}, {metric} is {shown['status']}: {reason}"
+            )
+        if len(cell.seeds) != shown["n_seeds"]:
+            raise UserError(f"{name} is older than the scores; ./reproduce makes it again")
+        values = pd.Series(cell.seeds, name="value", dtype=float).rename_axis("seed")
+        values.attrs["unit"] = cell.unit
+        return values
+
+    def _make_cells(self, name: str) -> "list[Cell]":
+        """Make the cells of a table from the scores, once."""
+        from workflow_scripts.config.loading import load_catalogue
+        from workflow_scripts.reporting.committed.cell_seeds import RestoredScores, make_own_cells
+
+        if name in self._cells:
+            return self._cells[name]
+        root = self._find_checkout()
+        if root is None:
+            raise UserError(f"{self.folder} is in no checkout, whose papers/ has the cells")
+        catalogue = load_catalogue(root)
+        paper, _, table = name.partition("/")
+        if self._exported.scores.exists():
+            if self._restored is None:
+                self._restored = RestoredScores(catalogue, self._exported)
+            cells = self._restored.make_table_cells(paper, table)
+        else:
+            cells = make_own_cells(catalogue, self._files, paper, table)
+        self._cells[name] = cells
+        return cells
 
     def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
         """Return one or several columns of a table as the paper prints it.
@@ -177,7 +308,9 @@ class Results:
         """
         table = self.table(name)
         _check_columns(table, [value] if isinstance(value, str) else value)
-        return pd.DataFrame(table[value].unstack(["column", "metric"], sort=False))
+        frame = pd.DataFrame(table[value].unstack(["column", "metric"], sort=False))
+        frame.attrs |= table.attrs
+        return frame
 
     @cached_property
     def _runs(self) -> pd.DataFrame:
@@ -201,11 +334,13 @@ class Results:
         """
         return self._runs.copy()
 
-    def predictions(self, run: str) -> pd.DataFrame:
+    def predictions(self, run: str, *, texts: bool = False) -> pd.DataFrame:
         """Return the predictions of a run, one example per row.
 
         The columns depend on the kind of task. Committed results have those of primary claims only,
-        and crates have none. Raises UserError for other runs.
+        and crates have none. With `texts` the inputs and right answers follow in columns of their
+        own: those under version control, else those of the prepared data of the same scale. Raises
+        UserError for other runs, and for texts that are not there or not those of the run.
         """
         parsed = self._parse_run(run)
         own_file = self._files.run(parsed).evaluation.predictions
@@ -217,7 +352,35 @@ class Results:
             predictions = _read_parquet(self._require_file(parsed, own_file))
         if predictions.empty:  # a pilot: its variant has predictions of other seeds
             self._require_file(parsed, own_file)
-        return predictions.drop(columns="seed", errors="ignore")
+        predictions = predictions.drop(columns="seed", errors="ignore")
+        if not texts:
+            return predictions
+        return _add_texts(predictions, self._find_texts(parsed))
+
+    def _find_texts(self, run: Run) -> DataFolder:
+        """Return the folder with inputs and right answers of a run's data.
+
+        Raises UserError if there is none, or if the prepared data are not those of the run.
+        """
+        committed = self._exported.answers(run.task)
+        if committed.path.is_dir():
+            return committed
+        scale = self._files
+        if self.folder.resolve().parent.name == RESULTS.reference.name:
+            scale = ResultsFolder(self.folder.resolve().parents[1]).scale(self._scale)
+        data = scale.data(run.task)
+        target = RESULTS.scale(self._scale).data(run.task).manifest
+        if not data.manifest.exists():
+            raise UserError(
+                f"{self.folder} has no texts of {run.task}; ./reproduce {target} downloads and "
+                "prepares them"
+            )
+        recorded = None
+        if "data_digest" in self._runs and str(run) in self._runs.index:
+            recorded = self._runs.loc[str(run), "data_digest"]
+        if isinstance(recorded, str) and recorded != digest_data(data.path):
+            raise UserError(f"{data.path} has other data than {run}; ./reproduce {target}")
+        return data
 
     def curves(self, run: str) -> pd.DataFrame:
         """Return the values that a training logged.
@@ -236,15 +399,25 @@ class Results:
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
     def checkpoint(self, run: str) -> "Checkpoint":
-        """Return the checkpoint of a run, checked against run.json; only `results/<scale>` has any.
+        """Return the checkpoint of a run, checked against run.json.
 
+        `results/<scale>` has those of its trainings, and committed results have few: `models()`.
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were
         changed.
         """
         parsed = self._parse_run(run)
         folder = self._files.run(parsed)
+        committed = self._exported.model(parsed)
+        if not folder.weights.is_file() and committed.run.is_file():
+            return read_checkpoint(committed.path)
         self._require_file(parsed, folder.weights)
         return read_checkpoint(folder.path)
+
+    def models(self) -> list[str]:
+        """Return the names of the runs that have a checkpoint."""
+        trained = [folder.name for folder in self._files.list_trained_runs()]
+        committed = [folder.name for folder in self._exported.list_models()]
+        return sorted({*trained, *committed})
 
     def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
         """Load the model of a run with the weights of its best validation, in eval mode.
@@ -346,8 +519,15 @@ def _check_weights(weights: Path, run: FinishedRun, manifest: Path) -> None:
     what_to_do = "get the folder again, or train the run again"
     if not run.has_weights:
         raise UserError(f"{manifest} was changed after training; {what_to_do}")
+    # An export has the best weights once, where others that the training kept are the same.
+    is_left_out = {
+        name for name, sha256 in run.checkpoint_files.items() if sha256 == run.weights_sha256
+    }
+    is_left_out.discard(RunFolder(Path()).weights.name)
     for name, sha256 in run.checkpoint_files.items():
         file = weights / name
+        if not file.exists() and name in is_left_out:
+            continue
         if not file.is_file() or hash_file(file) != sha256:
             raise UserError(f"{file} is not the file of {manifest}; {what_to_do}")
 
@@ -379,6 +559,28 @@ def _read_parquet(file: Path, filters: list[tuple] | None = None) -> pd.DataFram
         raise UserError(
             f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again"
         ) from error
+
+
+def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
+    """Add the columns of the data, but for lists of numbers, to the predictions of their rows.
+
+    Raises UserError if a prediction is of no row of the data.
+    """
+    parts = []
+    for split, part in predictions.groupby("split", sort=False):
+        table = read_table(data.path, str(split))
+        lists = [field.name for field in table.schema if pyarrow.types.is_list(field.type)]
+        key = "row" if "row" in part else "item"
+        texts = table.drop_columns(lists).to_pandas()
+        if key == "row":
+            texts.index = pd.RangeIndex(len(texts), name="row")
+        else:
+            texts = texts.set_index("item")
+        texts = texts.drop(columns=[name for name in part if name in texts])
+        if not texts.index.is_unique or not set(part[key]) <= set(texts.index):
+            raise UserError(f"{data.split(str(split))} has not the rows of the predictions")
+        parts.append(part.join(texts, on=key))
+    return pd.concat(parts).sort_index()
 
 
 def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from workflow_scripts.common.result_folders import (
     CrateFolder,
     ExportFolder,
     ModelFolder,
+    ReleaseFolder,
     ScaleFolder,
     verify_checksum,
 )
@@ -35,6 +36,7 @@ FIGURE = SMALL.figure("cat", "figure3")
 SOURCE = DOWNLOADS.source("scan/tasks.txt")
 EXPORT = ExportFolder(RESULTS.reference / "small")
 MODEL = ModelFolder(Path("models/cogs/lrf/default/seed-21"))
+RELEASE = ReleaseFolder(Path("release"))
 CRATE = CrateFolder(Path("crate"))
 
 LAYOUT = {
@@ -132,11 +134,19 @@ LAYOUT = {
     ),
     "results/reference/small/answers": EXPORT.answers_folder,
     "results/reference/small/answers/cogs/test.parquet": EXPORT.answers("cogs").split("test"),
+    "results/reference/small/models/cogs/lrf/default/seed-21/run.json": EXPORT.model(RUN.name).run,
+    "results/downloads/trained/small/cogs/lrf/default/seed-21/run.json": DOWNLOADS.trained(
+        "small", RUN.name
+    ).run,
+    "results/downloads/trained/archives": DOWNLOADS.archives,
+    "release/models.json": RELEASE.manifest,
+    "release/small--cogs.zip": RELEASE.archive("small--cogs.zip"),
     "results/reference/small/tables/lrf/table1.md": EXPORT.table("lrf", "table1").markdown,
     "results/reference/small/figures/cat/figure3.svg": EXPORT.figure("cat", "figure3").svg,
     "models/cogs/lrf/default/seed-21/run.json": MODEL.run,
     "models/cogs/lrf/default/seed-21/evaluation.json": MODEL.evaluation,
     "models/cogs/lrf/default/seed-21/dataset.json": MODEL.dataset,
+    "models/cogs/lrf/default/seed-21/record.json": MODEL.record,
     "models/cogs/lrf/default/seed-21/README.md": MODEL.card,
     "crate/ro-crate-metadata.json": CRATE.metadata,
     "crate/results/small/config.json": CRATE.results.scale("small").config,
@@ -184,8 +194,10 @@ def test_names_that_a_command_may_replace():
     assert ANALYSIS.names == {"*.csv", "analysis.json", "record.json"}
     assert DATA.names == {"*.parquet", "*.json", "*.mapped"}
     assert MODEL.names == {"*.safetensors", "*.json", "README.md"}
+    assert RELEASE.names == {"models.json", "*.zip"}
     tables = {"scores.csv", "analyses.csv", "curves.csv", "devices.csv", "draws.parquet"}
     reports = {"claims.csv", "claim_sides.csv", "tables", "figures", "predictions", "answers"}
+    reports.add("models")
     assert EXPORT.names == tables | reports | {"datasets.json", "provenance.json"}
 
 

@@ -1,7 +1,7 @@
 """The committed scores, by seed, of results/reference/small, and what follows from them.
 
 `python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores,
-and the tables of which a cell is missing or differs.
+and the tables of which a cell is missing or differs; of every table the LaTeX, from its Markdown.
 """
 
 import csv
@@ -21,6 +21,7 @@ from workflow_scripts.reporting.committed.committed_tables import (
 )
 from workflow_scripts.reporting.committed.recomputing import recompute_claims
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
+from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")
@@ -74,6 +75,14 @@ def write_tables() -> None:
             print(file.relative_to(ROOT))
 
 
+def write_latex() -> None:
+    """Write the LaTeX of each committed table, of which its Markdown has all that is in it."""
+    for table in ExportFolder(REFERENCE).list_tables():
+        text = format_parsed_table(table.markdown.read_text(encoding="utf-8"))
+        table.latex.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
     write_reference()
     write_tables()
+    write_latex()

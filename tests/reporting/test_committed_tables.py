@@ -15,6 +15,7 @@ from tests.reporting.reference import (
 from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.committed.committed_tables import SHOWN, has_number
+from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
 COMMITTED = sorted(f"{file.parent.name}/{file.stem}" for file in REFERENCE.glob("tables/*/*.csv"))
 # Tables of analyses whose scores are not committed: sizes of data and models, examples, and means
@@ -55,9 +56,16 @@ def test_every_table_with_a_number_is_there_and_follows_from_the_scores(
                 assert read_grid((REFERENCE / f"tables/{name}.md").read_text()) == read_grid(
                     table.made.files["md"]
                 ), name
+            assert format_parsed_table(table.made.files["md"]) == table.made.files["tex"], name
     assert found == {}
     assert seen == NOT_FROM_SCORES
     assert told > 1000
+
+
+def test_the_latex_of_every_committed_table_is_that_of_its_markdown() -> None:
+    for name in COMMITTED:
+        text = (REFERENCE / f"tables/{name}.tex").read_text()
+        assert format_parsed_table((REFERENCE / f"tables/{name}.md").read_text()) == text
 
 
 def shown_cells() -> dict[tuple, list[tuple[str, dict[str, str]]]]:

@@ -36,6 +36,7 @@ def results(tmp_path: Path) -> Path:
     for name, status in (("table1", "measured"), ("table2", "not run")):
         (tables / f"{name}.csv").write_text(f"row,column,status\nTransformer,COGS,{status}\n")
         (tables / f"{name}.md").write_text("| Transformer |\n")
+        (tables / f"{name}.tex").write_text("\\begin{table}\n")
     figures = folder / "figures/paper"
     figures.mkdir(parents=True)
     for name, rows in (("figure1", "1,False\n2,True\n"), ("figure2", "2,True\n"), ("figure3", "")):
@@ -71,7 +72,7 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     )
     figures, tables = (
         ["figures/paper/figure1.csv", "figures/paper/figure1.svg"],
-        ["table1.csv", "table1.md"],
+        ["table1.csv", "table1.md", "table1.tex"],
     )
     assert found == [
         "claims.csv",
@@ -93,6 +94,9 @@ def test_other_papers_and_runs_stay(results: Path):
     (out / "small/claims.csv").write_text(
         "paper,claim,verdict\nother,ninth,inconclusive\npaper,first,not reproduced\npaper,gone,reproduced\n"
     )
+    model = out / "small/models/README.md"
+    model.parent.mkdir()
+    model.touch()
     drawn = [out / f"small/figures/{name}/old.svg" for name in ("other", "paper")]
     for figure in drawn:
         figure.parent.mkdir(parents=True)
@@ -100,7 +104,7 @@ def test_other_papers_and_runs_stay(results: Path):
     earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": RUN, "steps": 1}]
     (out / "small/provenance.json").write_text(json.dumps(earlier))
     assert export(results, out) == 0
-    assert other.exists() and (out / "small/tables/paper/table1.csv").exists()
+    assert model.exists() and other.exists() and (out / "small/tables/paper/table1.csv").exists()
     assert [figure.exists() for figure in drawn] == [True, False]
     found = rows(out / "small/claims.csv", "paper", "claim", "verdict")
     assert found == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]

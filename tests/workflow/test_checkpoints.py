@@ -114,7 +114,7 @@ def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(
             if file.name in files:
                 assert sha256(file.read_bytes()).hexdigest() == files[file.name]
         others = {file.name for file in folder.iterdir()} - files.keys()
-        assert others == {"README.md", "run.json", "evaluation.json", "dataset.json"}
+        assert others == {"README.md", "run.json", "record.json", "evaluation.json", "dataset.json"}
         seen.setdefault(read_run(folder).spec.kind, (name, folder))
     assert set(seen) == set(KINDS)
     for kind, (name, folder) in seen.items():

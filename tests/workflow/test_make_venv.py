@@ -98,6 +98,14 @@ def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for
     assert not list((folder / ".venv").rglob("changed_after_the_lock.py"))
 
 
+def find_package(python: Path, where: Path) -> str:
+    """Where a script of another folder finds the package."""
+    where.mkdir(exist_ok=True)
+    (where / "any.py").write_text("import workflow_scripts; print(workflow_scripts.__file__)")
+    done = subprocess.run([python, where / "any.py"], cwd=where, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr
+
+
 def test_environment_of_these_versions_is_left_alone_and_of_others_made_again(folder):
     lock, made = folder / "envs/requirements.lock", folder / ".venv/made-from.lock"
     assert make_venv(folder).returncode == 0
@@ -105,9 +113,26 @@ def test_environment_of_these_versions_is_left_alone_and_of_others_made_again(fo
     assert {"setuptools.py", "torch.py", "toy.py"} <= {
         file.name for file in (folder / ".venv").rglob("*.py")
     }
+    (folder / "workflow_scripts.py").write_text("")
+    (pth,) = (folder / ".venv").rglob("recompose.pth")
+    elsewhere = folder / "elsewhere"
+    assert find_package(folder / ".venv/bin/python", elsewhere) == str(
+        folder / "workflow_scripts.py"
+    )
+    pth.unlink()  # as in an environment that was made before
     lock.write_text(f"{lock.read_text()}    --hash=sha256:{'0' * 64}\n# Another comment.\n")
     done = make_venv(folder)
     assert (done.returncode, done.stderr) == (0, "")
+    # Another checkout may have a link to this environment: its programs find its own package.
+    other = folder / "other"
+    other.mkdir()
+    (other / ".venv").symlink_to(folder / ".venv")
+    (other / "workflow_scripts.py").write_text("")
+    assert find_package(other / ".venv/bin/python", elsewhere) == str(other / "workflow_scripts.py")
+    folder.rename(folder.with_name("moved"))
+    moved = folder.with_name("moved")
+    assert find_package(moved / ".venv/bin/python", moved) == str(moved / "workflow_scripts.py")
+    moved.rename(folder)
     (folder / "pyproject.toml").write_text('dependencies = ["torch==0.0.1"]\n')
     assert "error: no Python" in make_venv(folder, PATH=without_python(folder)).stderr
 

@@ -25,7 +25,7 @@ from workflow_scripts.common.result_folders import (
     RESULTS,
     DisplayFiles,
     ExportFolder,
-    ModelFolder,
+    ReleaseFolder,
     ResultsFolder,
     RunFolder,
     ScaleFolder,
@@ -34,9 +34,8 @@ from workflow_scripts.common.run_names import Run, parse_seed
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
-from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
+from workflow_scripts.reporting.pages.trained_models import copy_models, write_release
 from workflow_scripts.results import read_run_files
-from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 # Ids and outputs. The texts of the data stay out.
@@ -72,15 +71,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS.reference, metavar="DIR")
     checkpoints = "write only trained models: DIR/<run>, each loads on its own"
     parser.add_argument("--checkpoints", type=Path, metavar="DIR", help=checkpoints)
+    release = "with --checkpoints: also an archive of each, as the files of a release on GitHub"
+    parser.add_argument("--release", type=Path, metavar="DIR", help=release)
+    parser.add_argument("--runs", nargs="+", metavar="RUN", help="with --checkpoints: only these")
 
 
 def main(args: argparse.Namespace) -> None:
     """Copy `<results>/<scale>` to `<out>/<scale>`, and say what was copied."""
     catalogue = load_catalogue()
     find_scale(catalogue, args.scale)
+    if (args.release or args.runs) and not args.checkpoints:
+        raise UserError("--release and --runs are of trained models; name --checkpoints, too")
     if args.checkpoints:
-        results = ResultsFolder(args.results).scale(args.scale)
-        print(copy_checkpoints(catalogue, results, args.checkpoints))
+        print(copy_checkpoints(catalogue, args))
     else:
         print(copy_results(args.scale, args.results, args.out))
 
@@ -161,6 +164,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         copy_predictions(export, runs)
         export.keep_earlier(export.out.devices)
         export.keep_earlier(export.out.answers_folder)
+        export.keep_earlier(export.out.models)
         copy_reduced_datasets(export)
         copy_provenance(export, runs)
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target.path}"
@@ -244,32 +248,18 @@ def collect_provenance(source: ScaleFolder, runs: Iterable[ExportedRun]) -> list
     return list(rows.values())
 
 
-def copy_checkpoints(catalogue: Catalogue, results: ScaleFolder, out: Path) -> str:
-    """Write each finished training to `out`/<run>, with a model card, and say what was written.
+def copy_checkpoints(catalogue: Catalogue, args: argparse.Namespace) -> str:
+    """Write trained models, with `--release` also as archives, and say what was written.
 
     Raises UserError if there is none, or if a file of one was changed.
     """
-    folders = [folder for folder in results.list_scored_runs() if folder.manifest.exists()]
-    if not folders:
-        scale = results.path.name
-        raise UserError(
-            f"{results.path} has no finished training; make one with ./reproduce --scale {scale}"
-        )
-    published = collect_published_cells(catalogue)
-    for folder in folders:
-        trained = read_run(folder.path)
-        check_checkpoint(folder.path, trained)
-        target = ModelFolder(out / folder.name)
-        check_replaceable(target.path, target.names, target.run.name)
-        with write_atomically(target.path) as temporary:
-            model = ModelFolder(temporary)
-            shutil.copytree(folder.checkpoint, temporary)
-            shutil.copyfile(folder.manifest, model.run)
-            shutil.copyfile(folder.evaluation.manifest, model.evaluation)
-            shutil.copyfile(results.data(trained.spec.task).manifest, model.dataset)
-            model_card = make_model_card(catalogue, published, results.path, Run.parse(folder.name))
-            model.card.write_text(model_card, encoding="utf-8")
-    return f"{len(folders)} trained models written to {out}"
+    results = ResultsFolder(args.results).scale(args.scale)
+    models = copy_models(catalogue, results, args.runs, args.checkpoints)
+    said = f"{len(models)} trained models written to {args.checkpoints}"
+    if args.release:
+        write_release(models, ReleaseFolder(args.release))
+        said += f", and an archive of each to {args.release}"
+    return said
 
 
 def copy_tables(export: Export) -> int:
@@ -282,6 +272,7 @@ def copy_tables(export: Export) -> int:
         copy.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(table.csv, copy.csv)
         shutil.copy(table.markdown, copy.markdown)
+        shutil.copy(table.latex, copy.latex)
     return len(measured)
 
 

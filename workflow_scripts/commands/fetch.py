@@ -1,4 +1,6 @@
-"""Download source files from a mirror folder or their URLs, and check them against sources.yaml."""
+"""Download source files from a mirror folder or their URLs, and check them against sources.yaml;
+or trained models of a release, and check them against its models.json.
+"""
 
 import argparse
 import os
@@ -15,7 +17,7 @@ from rich.progress import (
 )
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import DOWNLOADS
+from workflow_scripts.common.result_folders import DOWNLOADS, DownloadFolder
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import (
     Repository,
@@ -30,13 +32,15 @@ from workflow_scripts.data.sources.fetch import (
     fetch_source,
     write_source_manifest,
 )
+from workflow_scripts.data.sources.model_release import fetch_trained_model, read_release
+
+TRAINED = "trained"  # folder of a mirror with the files of a release of trained models
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
-    parser.add_argument(
-        "names", nargs="*", metavar="DATASET[/FILE]", help="names of files in sources.yaml"
-    )
+    names = "names of files in sources.yaml, or of runs whose trained models a release has"
+    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]|RUN", help=names)
     parser.add_argument(
         "--all", action="store_true", help="download every declared file, to work offline later"
     )
@@ -49,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--mirror", type=Path, help=mirror)
     parser.add_argument("--downloads", type=Path, default=DOWNLOADS.path, help="where the files go")
+    release = "folder or URL of a release of trained models (default: trained/ of the mirror)"
+    parser.add_argument("--release", metavar="DIR|URL", help=release)
+    parser.add_argument("--scale", default="small", help="of the trained models (default: small)")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -56,14 +63,70 @@ def main(args: argparse.Namespace) -> None:
 
     Raises UserError if one fails, after trying all others.
     """
+    if args.list and args.release:
+        print_models(args.release)
+        return
     if args.list:
         print_list(args.names)
         return
     if args.all == bool(args.names):
         raise UserError("fetch: name datasets or files, or pass --all (--list prints all names)")
-    sources = list(load_sources().values())
-    if args.names:
-        sources = select_sources(args.names, load_sources())
+    runs = [name for name in args.names if is_run_name(name)]
+    if runs:
+        fetch_models(runs, args)
+    names = [name for name in args.names if name not in runs]
+    if names or args.all:
+        sources = load_sources()
+        fetch_files(select_sources(names, sources) if names else list(sources.values()), args)
+
+
+def fetch_models(runs: list[str], args: argparse.Namespace) -> None:
+    """Get trained models of a release. Raises UserError if one is not there, or has another sha256.
+
+    The models are checked when they are loaded.
+    """
+    origin = args.release
+    if origin is None:
+        mirror = find_mirror(args.mirror)
+        if mirror is None:
+            raise UserError(
+                "no release of trained models is published; name the folder or URL of one with "
+                "--release"
+            )
+        origin = str(mirror / TRAINED)
+    policy = RetryPolicy()
+    release = read_release(origin, policy)
+    console = Console(stderr=True)
+    with make_progress_bars(console) as progress:
+        for run in runs:
+            model = release.find(run, args.scale, origin)
+            bar = progress.add_task(run, total=model.bytes)
+
+            def advance(done: int, total: int | None, bar=bar) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            folder = fetch_trained_model(
+                model, origin, DownloadFolder(args.downloads), policy, advance
+            )
+            line = f"{run}: from {origin}, to {folder.path}"
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+            progress.remove_task(bar)
+
+
+def is_run_name(name: str) -> bool:
+    """Whether a name is that of a run, and not of a source file."""
+    return name.strip("/").count("/") == 3
+
+
+def print_models(origin: str) -> None:
+    """Print run, scale, size, protocol and commit of each model of a release."""
+    for model in read_release(origin, RetryPolicy()).models:
+        commit = model.commit or "unknown commit"
+        print(model.run, model.scale, f"{model.bytes} bytes", model.protocol, commit, sep="\t")
+
+
+def fetch_files(sources: list[Source], args: argparse.Namespace) -> None:
+    """Download source files. Raises UserError if one fails, after trying all others."""
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
     failures = []

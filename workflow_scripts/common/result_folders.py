@@ -67,6 +67,15 @@ class DownloadFolder(Folder):
         """Return the folder of a model."""
         return HubModelFolder(self.path / "models" / name)
 
+    def trained(self, scale: str, run: object) -> "ModelFolder":
+        """Return the folder of a trained model of a release. run: a `Run`, or its name."""
+        return ModelFolder(self.path / "trained" / scale / str(run))
+
+    @property
+    def archives(self) -> Path:
+        """The folder of the archives of releases."""
+        return self.path / "trained" / "archives"
+
 
 # Results of one scale, by job
 
@@ -648,12 +657,25 @@ class ExportFolder(ReportFolder):
         return DataFolder(self.answers_folder / task)
 
     @property
+    def models(self) -> Path:
+        """The folder of trained models. Written by hand, of at most 8 MB."""
+        return self.path / "models"
+
+    def model(self, run: object) -> "ModelFolder":
+        """Return the trained model of a run. run: a `Run`, or its name."""
+        return ModelFolder(self.models / str(run))
+
+    def list_models(self) -> list["ModelFolder"]:
+        """List the trained models that are there."""
+        return [ModelFolder(file.parent) for file in self._list_paths(self.model(ANY_RUN).run)]
+
+    @property
     def names(self) -> set[str]:
         """The names of all files and folders."""
         tables = (self.scores, self.draws, self.curves, self.analyses)
         origins = (self.datasets, self.provenance, self.devices)
         reports = (self.claims.table, self.claims.sides)
-        folders = (self.predictions, self.answers_folder, self.tables, self.figures)
+        folders = (self.predictions, self.answers_folder, self.models, self.tables, self.figures)
         return {path.name for path in tables + origins + reports + folders}
 
 
@@ -662,6 +684,11 @@ class ModelFolder(Folder):
 
     The files of the checkpoint are next to those that say what it is.
     """
+
+    @property
+    def name(self) -> str:
+        """The name of the run, `<task>/<method>/<variant>/seed-<n>`."""
+        return "/".join(self.path.parts[-4:])
 
     @property
     def run(self) -> Path:
@@ -679,6 +706,11 @@ class ModelFolder(Folder):
         return self.path / "dataset.json"
 
     @property
+    def record(self) -> Path:
+        """How it was trained, as provenance.json has it: commit, device, versions."""
+        return self.path / "record.json"
+
+    @property
     def card(self) -> Path:
         """What the model is, and its scores."""
         return self.path / "README.md"
@@ -687,6 +719,27 @@ class ModelFolder(Folder):
     def names(self) -> set[str]:
         """The names of all files, as patterns."""
         return {"*.safetensors", "*.json", self.card.name}
+
+
+class ReleaseFolder(Folder):
+    """Trained models as the files of a release: an archive of each, and what they are.
+
+    All files are in one folder, because a release on GitHub has no others.
+    """
+
+    @property
+    def manifest(self) -> Path:
+        """Each archive with its run, scale, sha256, size and commit."""
+        return self.path / "models.json"
+
+    def archive(self, name: str) -> Path:
+        """Return the archive of a model."""
+        return self.path / name
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all files, as patterns."""
+        return {self.manifest.name, "*.zip"}
 
 
 class CrateFolder(Folder):

@@ -15,15 +15,12 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import ExportFolder, ScaleFolder
-from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run, read_precision, resolve_run
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
+from workflow_scripts.reporting.committed.counted_seeds import SeedsOfVariant, count_seeds
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-
-SeedsOfVariant = dict[VariantKey, set[int]]
 
 
 @dataclass(frozen=True)
@@ -140,27 +137,11 @@ def write_manifests(restored: RestoredExport, runs: Iterable[Run]) -> None:
 
 
 def list_counted_runs(restored: RestoredExport, paper: str) -> CountedRuns:
-    """Return the runs of an export that count for a paper.
-
-    For primary claims these are the seeds of a variant that the paper requests. All else has them
-    when all are there; until then, the earlier ones: the pilots of the analysis plans.
-    """
-    config = Config(scale=restored.scale, papers=[paper], extra=True)
-    requested: SeedsOfVariant = defaultdict(set)
-    for run in list_requested_runs(restored.catalogue, config):
-        requested[run.variant_key].add(run.seed)
-    planned: set[int] = set()
-    for claim in restored.catalogue.papers[paper].list_primary_claims(restored.scale):
-        planned.update(claim.seeds)
+    """Return the runs of an export that count for a paper: see `CountedSeeds`."""
+    counted = count_seeds(restored.catalogue, restored.scale, paper, restored.seeds)
     primary: list[Run] = []
     others: list[Run] = []
-    for variant, seeds in restored.seeds.items():
-        if variant not in requested:
-            continue
-        requested_seeds = seeds & requested[variant] or seeds
-        counted_seeds = requested_seeds
-        if not requested[variant] <= seeds:
-            counted_seeds = seeds - planned or seeds
-        primary += [variant.make_run(seed) for seed in sorted(requested_seeds)]
-        others += [variant.make_run(seed) for seed in sorted(counted_seeds)]
+    for variant, seeds in counted.items():
+        primary += [variant.make_run(seed) for seed in sorted(seeds.primary)]
+        others += [variant.make_run(seed) for seed in sorted(seeds.others)]
     return CountedRuns(primary, others)

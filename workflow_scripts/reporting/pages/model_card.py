@@ -62,7 +62,7 @@ models and data, over the papers' seeds.
 
     ./reproduce {target}
 
-Commit {commit}; {parameters:,} parameters, {steps:,} steps.
+Commit {commit}{machine}; {parameters:,} parameters, {steps:,} steps.
 Weights of step {best_step:,}, sha256 `{weights}`.
 
 ## Data and their licences
@@ -137,6 +137,7 @@ def make_model_card(
         protocol=spec.protocol,
         scores=format_card_scores(scores, published.get(run.variant_key, [])),
         commit=format_commit(record),
+        machine=format_machine(record),
         parameters=training["parameters"],
         steps=training["steps"],
         best_step=training["best_step"],
@@ -189,6 +190,15 @@ def format_commit(record: dict[str, Any]) -> str:
     if record["dirty"]:
         commit += ", which was changed"
     return commit
+
+
+def format_machine(record: dict[str, Any]) -> str:
+    """Format the device and the version of torch of a training; empty if they are not recorded."""
+    device = record.get("device_name") or record.get("device")
+    torch = record.get("versions", {}).get("torch")
+    if not device or not torch:
+        return ""
+    return f", on {device} ({record['device']}) with torch {torch}"
 
 
 def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> str:

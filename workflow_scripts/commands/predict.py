@@ -1,0 +1,134 @@
+"""Print what a trained model answers to each text, a line per text.
+
+Words that the training data do not have are named on standard error.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import RESULTS, ModelFolder, ResultsFolder
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.results import read_checkpoint
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from workflow_scripts.tasks.base import Checkpoint, WordCode
+
+TEXTS_AFTER_OPTIONS = True  # `predict RUN --codes TEXT`, which argparse does not take by itself
+BETWEEN = "\t"  # the first and the second text of a pair, and an answer and the codes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`predict scan-jump-x2/sq-transformer/sal-entropy-3/seed-101 "jump around left twice"`."""
+    run = "name of a run, or the folder of one or of an exported model"
+    parser.add_argument("run", metavar="RUN", help=run)
+    texts = "a pair has a tab between its texts; without any, the lines of standard input"
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help=texts)
+    scale = "of the run (default: small); a run without weights there is looked for in the models "
+    parser.add_argument("--scale", default="small", help=f"{scale}under version control")
+    parser.add_argument("--results", type=Path, default=RESULTS.path, metavar="DIR")
+    codes = "print also each word of the text with its code: SQ-Transformer has some"
+    parser.add_argument("--codes", action="store_true", help=codes)
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="cpu")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print the answers. Raises UserError without such a model, or for texts of another kind."""
+    checkpoint = find_checkpoint(args)
+    batches = read_batches(args.texts)
+
+    from workflow_scripts.training.machine import choose_device, set_seed_and_threads
+
+    device = choose_device(args.device)
+    set_seed_and_threads(checkpoint.spec.seed, getattr(checkpoint.spec, "torch_threads", 1), device)
+    model = checkpoint.load_model(device.type)
+    first = 1
+    for texts in batches:
+        for line in answer_texts(checkpoint, model, texts, first, args.codes):
+            print(line, flush=True)
+        first += len(texts)
+
+
+def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
+    """Return the checkpoint of a run by its name, or in a folder.
+
+    By its name it is that of results/<scale>, else of the committed results, else of a release that
+    `fetch` got. Raises UserError if there is none.
+    """
+    if (Path(args.run) / ModelFolder(Path()).run).is_file():
+        return read_checkpoint(args.run)
+    run = Run.parse(args.run)
+    if run.weights:
+        raise UserError(f"{run} scores given weights and trains nothing; name their training")
+    results = ResultsFolder(args.results)
+    own = results.scale(args.scale).run(run)
+    committed = results.export(args.scale).model(run)
+    fetched = results.downloads.trained(args.scale, run)
+    if own.weights.is_file():
+        return read_checkpoint(own.path)
+    for model in (committed, fetched):
+        if model.run.is_file():
+            return read_checkpoint(model.path)
+    known = [folder.name for folder in results.export(args.scale).list_models()]
+    known += [folder.name for folder in results.scale(args.scale).list_trained_runs()]
+    advice = f"; {suggest_name(str(run), known)}" if known else ""
+    target = RESULTS.scale(args.scale).run(run).evaluation.scores
+    raise UserError(
+        f"no trained model of {run} at the scale {args.scale}{advice}; ./reproduce {target} trains "
+        "and scores one"
+    )
+
+
+def read_batches(texts: list[str]) -> Iterator[list[str]]:
+    """Yield the texts to answer together: all, or on a terminal each line when it is entered."""
+    if texts:
+        yield texts
+    elif sys.stdin.isatty():
+        print("a text per line; Ctrl-D ends", file=sys.stderr)
+        for line in sys.stdin:
+            yield [line.rstrip("\r\n")]
+    else:
+        yield [line.rstrip("\r\n") for line in sys.stdin]
+
+
+def answer_texts(
+    checkpoint: "Checkpoint", model: "nn.Module", texts: list[str], first: int, with_codes: bool
+) -> Iterator[str]:
+    """Yield a line for each text: the answer and, with codes, a tab and the words with theirs.
+
+    first: the number of the first text, for what is said on standard error.
+    """
+    has_pairs = 2 in checkpoint.count_texts()
+    inputs: list[Any] = []
+    for text in texts:
+        first_text, tab, second_text = text.partition(BETWEEN)
+        inputs.append((first_text, second_text) if has_pairs and tab else text)
+    codes = checkpoint.assign_codes(model, inputs) if with_codes else []
+    unknown = checkpoint.find_unknown_words(inputs)
+    answers = checkpoint.predict(model, inputs)
+    for number, answer in enumerate(answers):
+        if unknown[number]:
+            words = ", ".join(dict.fromkeys(unknown[number]))
+            print(f"text {first + number}: unknown to the model: {words}", file=sys.stderr)
+        line = format_answer(answer)
+        if with_codes:
+            line += BETWEEN + format_codes(codes[number])
+        yield line
+
+
+def format_answer(answer: str | float) -> str:
+    """Format an answer as one line: its line breaks become a backslash and an n."""
+    if isinstance(answer, str):
+        return answer.replace("\n", "\\n")
+    return f"{answer:.6g}"
+
+
+def format_codes(codes: "Iterable[WordCode]") -> str:
+    """Format `jump=3 twice=1`, with a question mark for a word that the model does not know."""
+    return " ".join(f"{word}={'?' if code is None else code}" for word, code in codes)

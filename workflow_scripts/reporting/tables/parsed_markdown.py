@@ -1,0 +1,86 @@
+"""Read a table from its Markdown, to format it again without the scores that it was made of."""
+
+import re
+
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN
+from workflow_scripts.reporting.tables.formats import format_latex_table
+from workflow_scripts.reporting.tables.layout import CellText, Grid, Line
+from workflow_scripts.reporting.tables.markdown_text import parse_table_text, restore_markdown_text
+
+FIELD = re.compile(r"(?:[^|\\]|\\.)+")  # a vertical bar in a field is escaped
+BOLD = re.compile(r"\*\*([^*]+)\*\*")
+MEASURED_FIELD = re.compile(r"\*\*([^*]+)\*\*([†‡]?) \((.*)\)")
+NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
+RIGHT = "---:"  # under the head of a published number
+
+
+def format_parsed_table(markdown: str) -> str:
+    """Return the LaTeX of a table, the same that is made with its Markdown.
+
+    Raises ValueError for a text that `format_markdown_table` has not written.
+    """
+    title, notes = parse_table_text(markdown)
+    rows = [FIELD.findall(line) for line in markdown.splitlines() if line.startswith("|")]
+    if len(rows) < 2:
+        raise ValueError("there is no table")
+    heads, bars, *body = [[field.strip() for field in row] for row in rows]
+    is_published = [bar == RIGHT for bar in bars[1:]]
+    protocol = ""
+    if "protocol " in title:
+        protocol = title.rpartition("protocol ")[2].rpartition(" ")[2].rstrip(")")
+    lines = []
+    heading = ""
+    for label, *fields in body:
+        if len(fields) != len(is_published):
+            raise ValueError(f"the row {label} has {len(fields)} fields")
+        bold = BOLD.fullmatch(label)
+        if bold:
+            heading = restore_markdown_text(bold[1])
+            continue
+        cells = _parse_cells(fields, is_published, protocol)
+        lines.append(Line(heading, restore_markdown_text(label), cells))
+        heading = ""
+    return format_latex_table(title, _make_grid(heads[1:], is_published, lines), notes)
+
+
+def _make_grid(heads: list[str], is_published: list[bool], lines: list[Line]) -> Grid:
+    """Make the grid: a column of a published number and the next one have one head."""
+    names = []
+    has_published = []
+    for i in range(len(heads)):
+        if is_published[i]:
+            continue
+        follows_published = i > 0 and is_published[i - 1]
+        name = heads[i].removesuffix(", ours") if follows_published else heads[i]
+        names.append(restore_markdown_text(name))
+        has_published.append(follows_published)
+    return Grid(names, has_published, lines)
+
+
+def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> list[CellText]:
+    """Parse the fields of a row. protocol: of its measured cells."""
+    cells = []
+    published = ""
+    for field, of_paper in zip(fields, is_published, strict=True):
+        text = restore_markdown_text(field)
+        if of_paper:
+            published = text
+            continue
+        measured = MEASURED_FIELD.fullmatch(field)
+        if measured:
+            seeds, _, difference = measured[3].partition("; ")
+            cell = CellText(
+                status=MEASURED,
+                protocol=protocol,
+                published=published,
+                ours=measured[1],
+                marker=measured[2],
+                seeds=seeds,
+                difference=difference,
+            )
+        else:
+            status = COMPUTED if NUMBER.fullmatch(text) else NOT_RUN
+            cell = CellText(status=status, published=published, ours=text)
+        cells.append(cell)
+        published = ""
+    return cells
