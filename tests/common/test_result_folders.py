@@ -52,6 +52,7 @@ LAYOUT = {
         "lrf", "lrf-over-matched-cogs"
     ).table,
     "results/small/overview.rst": SMALL.claims.overview,
+    "results/small/index.html": SMALL.page,
     "results/small/report.html": SMALL.report,
     "results/small/site": SMALL.site,
     "results/small/specs/data/cogs.json": SMALL.specs.data("cogs"),

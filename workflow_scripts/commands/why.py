@@ -24,7 +24,7 @@ from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
 from workflow_scripts.workflow.wildcards import read_variant_key
 
-STAGES = (*RECORDS, "record_config", "site")
+STAGES = (*RECORDS, "record_config", "page", "site", "snakemake_report")
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
 

@@ -23,7 +23,10 @@ OUR_LINE = 55
 CURVE_LEFT = 60
 PANEL_HEIGHT = 130
 PANEL_STEP = 146
-CURVE_COLOURS = 4  # in the style sheet
+# In the style sheet. Each series has another pair of them, so that it is told from the others
+# without its colour, too.
+CURVE_COLOURS = 4
+CURVE_LINES = 3
 SEED_LINE = 48  # distance of the lines of a drawing by seed
 SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
 # Rings of planned seeds: radius with its line, and distance.
@@ -304,7 +307,7 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
 def draw_curves(curves: Curves, width: int = 760) -> str:
     """Draw the learning curves of a claim's runs.
 
-    There is a panel for each logged value, and a colour for each variant.
+    There is a panel for each logged value, and a colour and a line for each variant.
     """
     variants: list[VariantKey] = []
     for runs in curves.values():
@@ -313,9 +316,8 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
     body = ""
     top = 8
     for number, variant in enumerate(variants):
-        look = f"curve series-{number % CURVE_COLOURS}"
-        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, look)
-        body += draw_text(CURVE_LEFT + 32, top + 12, str(variant), "label")
+        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 36, top + 8, choose_curve_look(number))
+        body += draw_text(CURVE_LEFT + 44, top + 12, str(variant), "label")
         top += 20
     for name, runs in curves.items():
         top += 40
@@ -323,6 +325,11 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
         top += PANEL_STEP
     body += draw_text(width - 12, top + 12, "step", "tick", "end")
     return make_svg(width, top + 18, body, "learning curves")
+
+
+def choose_curve_look(number: int) -> str:
+    """Return the classes of a series by its number: its colour, and how its line is broken."""
+    return f"curve series-{number % CURVE_COLOURS} line-{number % CURVE_LINES}"
 
 
 def draw_curve_panel(
@@ -334,7 +341,7 @@ def draw_curve_panel(
 ) -> str:
     """Draw the curves of one logged value, from y = `top` down.
 
-    runs: (step, value) of each. variants: of all panels, in the order of their colours.
+    runs: (step, value) of each. variants: of all panels, in the order of their looks.
     """
     bottom = top + PANEL_HEIGHT
     steps: list[float | None] = []
@@ -352,8 +359,8 @@ def draw_curve_panel(
         body += draw_text(CURVE_LEFT - 8, y, format_tick(tick), "tick", "end")
     for run, points in runs.items():
         line = " ".join(f"{across.place(x):g},{upwards.place(y):g}" for x, y in points)
-        series = variants.index(run.variant_key) % CURVE_COLOURS
-        body += f'<polyline points="{line}" class="curve series-{series}">'
+        look = choose_curve_look(variants.index(run.variant_key))
+        body += f'<polyline points="{line}" class="{look}">'
         body += f"<title>{escape(str(run))}</title></polyline>"
     return body
 
