@@ -331,6 +331,7 @@ EXCEPTIONS = {
     ("data/data_spec.py", "workflow_scripts/data/datasets/cogs.py"): "a file of the package",
     ("commands/analyse.py", "results/<scale>"): "help",
     ("commands/table.py", "results/<scale>"): "help",
+    ("commands/site.py", "index.html"): "the first page of the site",
 }
 
 

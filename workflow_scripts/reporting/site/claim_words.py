@@ -45,7 +45,7 @@ def name_sides(claim: MeasuredClaim) -> tuple[str, str]:
 def describe_comparison(claim: MeasuredClaim) -> str:
     """Say what the effect is: `CARMA − FT, mean of 6 differences`."""
     row = claim.row
-    left, right = map(_quote_list, name_sides(claim))
+    left, right = map(_format_name, name_sides(claim))
     if row.relation == "falls_with":
         return f"how far {left} falls while {right} rises: −(Kendall’s τ)"
     better, other = right, left
@@ -96,7 +96,7 @@ def list_pair_effects(claim: MeasuredClaim) -> list[PairEffect]:
     sign = 1 if claim.row.relation == "greater" else -1
     effects = []
     for left, right in pairs:
-        ours = _subtract(_average(left, transform), _average(right, transform), sign)
+        ours = _compute_difference(_average(left, transform), _average(right, transform), sign)
         published = None
         if left.published is not None and right.published is not None:
             published = sign * (transform(left.published) - transform(right.published))
@@ -132,14 +132,14 @@ def _average(cell: ComparedCell, transform: Callable[[float], float]) -> float |
     return fmean(values) if values else None
 
 
-def _subtract(left: float | None, right: float | None, sign: int) -> float | None:
+def _compute_difference(left: float | None, right: float | None, sign: int) -> float | None:
     """Return the difference with this sign; None if a side has no number."""
     if left is None or right is None:
         return None
     return sign * (left - right)
 
 
-def _quote_list(name: str) -> str:
+def _format_name(name: str) -> str:
     """Quote a name with a comma or a leading dash, which a formula would seem to end or begin."""
     if "," in name or name.startswith("-"):
         return f"“{name}”"

@@ -13,6 +13,7 @@ from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
 
 ROUNDING = 1e-9  # a tick that misses an end by less is at the end
+WIDTH = 640  # of a drawing, in pixels: its text can be read on a phone, too
 # Layout of the drawing of an effect, in pixels from its top.
 EFFECT_TOP = 20
 EFFECT_BOTTOM = 68
@@ -195,7 +196,7 @@ def make_svg(width: float, height: float, body: str, title: str) -> str:
     return f'<svg class="drawing" {box}><title>{escape(title)}</title>{body}</svg>'
 
 
-def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str:
+def draw_effect(claim: MeasuredClaim, width: int = WIDTH, gutter: int = 60) -> str:
     """Draw the paper's effect above ours on one axis with the bounds of the verdicts.
 
     Without an effect of ours, the planned seeds are below the axis. gutter: room for names at the
@@ -259,7 +260,7 @@ def describe_numbers(claim: MeasuredClaim) -> str:
     return f"paper {format_tick(row.published_effect)} {row.unit}; {ours_and_verdict}"
 
 
-def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
+def draw_seeds(cells: Sequence[ComparedCell], width: int = WIDTH) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
 
     Cells without numbers are left out; empty if all are.
@@ -304,7 +305,7 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
     return body
 
 
-def draw_curves(curves: Curves, width: int = 760) -> str:
+def draw_curves(curves: Curves, width: int = WIDTH) -> str:
     """Draw the learning curves of a claim's runs.
 
     There is a panel for each logged value, and a colour and a line for each variant.

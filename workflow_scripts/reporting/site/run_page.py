@@ -1,9 +1,8 @@
 """The page of the results of a scale, with which ./reproduce ends: one file that needs no network.
 
-Its parts are the templates of the site. Those write Markdown, which Sphinx makes pages of with
-MyST-Parser. MyST-Parser is markdown-it with directives, and the same markdown-it, which is a
-dependency of Snakemake's, makes this page of them: so there is one set of templates, and nothing is
-written twice. Sphinx itself is not in .venv. Figures are the files next to the page.
+Its parts are the templates of the site, which write Markdown. Sphinx, which is not in .venv, makes
+pages of it by MyST-Parser, which is markdown-it with directives; markdown-it alone makes this page
+of it. So there is one set of templates. Figures are the files next to the page.
 """
 
 import re
@@ -76,7 +75,7 @@ def format_run_page(
     claims = make_claims(catalogue, read_judged_claims(catalogue, results))
     environment = make_environment()
     common = list_common_values(catalogue, claims, scale, claim_pages=False)
-    sections: dict[str, str] = {}
+    sections: list[dict[str, object]] = []
     learnt: list[LearntCell] = []
     for paper in config.papers:
         entry = catalogue.papers[paper]
@@ -90,11 +89,12 @@ def format_run_page(
             "ours": ours,
             "shown": sort_by_table(entry, ours),
             "has_plans": bool(entry.list_plans(scale)),
-            "tables": [table[:3] for table in shown.tables],
+            "tables": shown.tables,
             "figures": shown.figures,
             "figures_root": "",
         }
-        sections[paper] = render_markdown(environment, "paper_sections", common | values)
+        text = render_markdown(environment, "paper_sections", common | values)
+        sections.append(values | {"text": text})
     values = {
         "config": config,
         "ran": ran,
@@ -153,7 +153,7 @@ def convert_markdown(text: str) -> str:
     parser = MarkdownIt("commonmark").enable("table")
     parser.add_render_rule("fence", _render_fence)
     parser.add_render_rule("table_open", _open_table)
-    parser.add_render_rule("table_close", _close_table)
+    parser.add_render_rule("table_close", _finish_table)
     return parser.render(TARGET.sub(r'<span id="\1"></span>\n', text))
 
 
@@ -171,7 +171,7 @@ def _open_table(*_: object) -> str:
     return '<div class="wide"><table>\n'
 
 
-def _close_table(*_: object) -> str:
+def _finish_table(*_: object) -> str:
     """End a table and its box."""
     return "</table></div>\n"
 
