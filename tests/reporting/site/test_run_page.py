@@ -19,7 +19,7 @@ from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.reporting.site.measured_claims import make_slug
-from workflow_scripts.reporting.site.run_page import convert_markdown
+from workflow_scripts.reporting.site.run_page import render_html
 
 PAPERS = ("carma", "sq_transformer")
 RECORD = {"seconds": 3599.6, "commit": "0123456789abcdef", "device": "cpu", "device_name": "a CPU"}
@@ -157,7 +157,7 @@ def test_results_of_no_complete_call_have_no_page(tmp_path, monkeypatch, capsys)
 
 def test_code_stays_code_and_html_stays_html():
     text = "(an-id)=\n## Title\n\n```{raw} html\n<p>a &amp; b</p>\n```\n\n```sh\na < b\n```\n"
-    assert convert_markdown(text) == (
+    assert render_html(text) == (
         '<p><span id="an-id"></span></p>\n<h2>Title</h2>\n<p>a &amp; b</p>\n'
         '<pre><code class="language-sh">a &lt; b\n</code></pre>\n'
     )

@@ -237,7 +237,7 @@ def describe_paper(
         "level": 2,
         "ours": claims,
         "link": link,
-        "shown": sort_by_table(entry, with_effect),
+        "shown": rank_by_table(entry, with_effect),
         "has_plans": bool(entry.list_plans(scale)),
         "tables": tables,
         "figures": shown.figures,
@@ -286,7 +286,7 @@ def list_shown_results(
     return shown
 
 
-def sort_by_table(entry: Paper, claims: Sequence[MeasuredClaim]) -> list[MeasuredClaim]:
+def rank_by_table(entry: Paper, claims: Sequence[MeasuredClaim]) -> list[MeasuredClaim]:
     """Sort the claims of a paper: primary ones first, then by their first table."""
     names = list(entry.displays)
     return sorted(claims, key=lambda claim: (not claim.row.is_primary, names.index(claim.table)))

@@ -26,7 +26,7 @@ from workflow_scripts.reporting.site.page_sources import (
     list_shown_results,
     make_environment,
     render_markdown,
-    sort_by_table,
+    rank_by_table,
 )
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED
 
@@ -87,7 +87,7 @@ def format_run_page(
             "paper": paper,
             "level": 3,
             "ours": ours,
-            "shown": sort_by_table(entry, ours),
+            "shown": rank_by_table(entry, ours),
             "has_plans": bool(entry.list_plans(scale)),
             "tables": shown.tables,
             "figures": shown.figures,
@@ -102,7 +102,7 @@ def format_run_page(
         "learnt": learnt,
         "sections": sections,
     }
-    body = convert_markdown(render_markdown(environment, "run", common | values))
+    body = render_html(render_markdown(environment, "run", common | values))
     frame = environment.get_template("run.html.j2")
     return frame.render(scale=scale, style=_join(STYLES), script=_join(SCRIPTS), body=body)
 
@@ -145,7 +145,7 @@ def _make_learnt_cell(line: dict[str, str], table: str) -> LearntCell:
     )
 
 
-def convert_markdown(text: str) -> str:
+def render_html(text: str) -> str:
     """Convert the Markdown of the templates to HTML, with the directives that they have.
 
     These are blocks of HTML, and targets of links.
