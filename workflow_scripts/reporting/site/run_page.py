@@ -25,8 +25,8 @@ from workflow_scripts.reporting.site.page_sources import (
     list_common_values,
     list_shown_results,
     make_environment,
-    render_markdown,
     rank_by_table,
+    render_markdown,
 )
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED
 
