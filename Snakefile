@@ -1,5 +1,5 @@
 # Data flow:
-# fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
+# fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> page.
 # Results are in results/<scale>/, downloads in results/downloads/. catalogue/ and papers/ define
 # what can be run.
 
@@ -31,12 +31,12 @@ elif not IN_JOB:
 
     include: "rules/report.smk"
 
-    # Everything that the chosen papers request at the chosen scale. ./reproduce then makes the
-    # report. Every file is named, so that Snakemake makes a deleted file again, and a file that a
-    # rule newly declares.
+    # Everything that the chosen papers request at the chosen scale. Every file is named, so that
+    # Snakemake makes a deleted file again, and a file that a rule newly declares.
     rule all:
         default_target: True
         input:
+            lambda _: TARGETS.list_once(rules.page.output),
             lambda _: TARGETS.list_once(rules.record_config.output),
             lambda _: TARGETS.list_once(rules.claims.output),
             lambda _: TARGETS.list_displays("table", rules.table.output),

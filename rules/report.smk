@@ -6,7 +6,7 @@ from workflow_scripts.workflow.report_jobs import ReportJobs
 REPORT = ReportJobs(JOBS, CATALOGUE)
 
 
-# The first page of the report. Pages with drawings and learning curves: rule site.
+# The first page of Snakemake's report.
 report: f"../{RESULTS.claims.overview}"
 
 
@@ -16,7 +16,9 @@ localrules:
     figure,
     claims,
     record_config,
+    page,
     site,
+    snakemake_report,
 
 
 rule table:
@@ -106,7 +108,7 @@ rule claims:
 
 
 # The configuration of results/<scale>/ with --config, without paths and devices, which change no
-# result. ./reproduce makes the report with it.
+# result. The page and Snakemake's report are made with it.
 rule record_config:
     input:
         TARGETS.list_displays("table", [TABLE.html]),
@@ -126,6 +128,21 @@ rule record_config:
         "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}; rm -f {params.outdated:q}"
 
 
+# The page of the results, with which ./reproduce ends. After a change of its code or its templates
+# only with `-R page`.
+rule page:
+    input:
+        RESULTS.config,
+    output:
+        RESULTS.page,
+    log:
+        f"results/{CONFIG.scale}/logs/page.log",
+    conda:
+        ENVIRONMENT
+    shell:
+        'python -m workflow_scripts page --results "$(dirname {input:q})" > {log:q} 2>&1'
+
+
 # The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is
 # installed: docs/start.md.
 rule site:
@@ -139,3 +156,17 @@ rule site:
         ENVIRONMENT
     shell:
         'python -m workflow_scripts site --results "$(dirname {input:q})" --out {output:q} > {log:q} 2>&1'
+
+
+# Snakemake's report: ./reproduce results/demo/report.html.
+rule snakemake_report:
+    input:
+        RESULTS.config,
+    output:
+        RESULTS.report,
+    log:
+        f"results/{CONFIG.scale}/logs/report.log",
+    conda:
+        ENVIRONMENT
+    shell:
+        "python -m snakemake --workflow-profile none --configfile {input:q} --report {output:q} > {log:q} 2>&1"

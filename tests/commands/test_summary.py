@@ -54,7 +54,7 @@ def test_the_demo_ends_with_what_works_and_with_the_committed_verdicts(checkout,
     folder = add_results(checkout, "demo")
     for run in ("paws/cat/mix/seed-1", "paws/bert/ft/seed-1"):
         write_json(folder / f"runs/{run}/run.json", {})
-    first, verdicts, report, *more = summarise(
+    first, verdicts, page, *more = summarise(
         capsys, "--seconds", "312", "--", "--config", "papers=[cat]"
     )
     tables = len(list((folder / "tables/cat").glob("*.csv")))
@@ -68,7 +68,7 @@ def test_the_demo_ends_with_what_works_and_with_the_committed_verdicts(checkout,
         )
     for verdict in ("reproduced", "not reproduced", "inconclusive"):
         assert f"{counts[verdict]} {verdict}" in verdicts
-    assert report == "Report: results/demo/report.html"
+    assert page == "Page: results/demo/index.html"
     assert len(more) == 4 and all("./reproduce" in line or "plan" in line for line in more[1:])
     assert not any("no verdict" in line for line in [first, verdicts, *more])
 

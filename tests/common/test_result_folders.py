@@ -54,6 +54,7 @@ LAYOUT = {
         "lrf", "lrf-over-matched-cogs"
     ).table,
     "results/small/overview.rst": SMALL.claims.overview,
+    "results/small/index.html": SMALL.page,
     "results/small/report.html": SMALL.report,
     "results/small/site": SMALL.site,
     "results/small/specs/data/cogs.json": SMALL.specs.data("cogs"),
@@ -347,6 +348,7 @@ EXCEPTIONS = {
     ("data/data_spec.py", "workflow_scripts/data/datasets/cogs.py"): "a file of the package",
     ("commands/analyse.py", "results/<scale>"): "help",
     ("commands/table.py", "results/<scale>"): "help",
+    ("commands/site.py", "index.html"): "the first page of the site",
 }
 
 

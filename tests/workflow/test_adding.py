@@ -60,7 +60,7 @@ def test_a_new_paper_and_the_example_make_their_tables_and_verdicts_at_once(proj
         verdicts = Counter(row["verdict"] for row in csv.DictReader(stream))
     assert verdicts == {"no verdict": 2, "not run": 3}
     lines = done.stdout.splitlines()
-    assert "Report: results/demo/report.html" in lines
+    assert "Page: results/demo/index.html" in lines
     assert not [line for line in lines if "no verdict" in line]  # the demo gives none
 
 

@@ -26,7 +26,7 @@ def list_made(project: Project) -> set[str]:
         "claims/*/*",
         "claims.csv",
     )
-    patterns += ("config.json", "report.html", "analyses/*/*")
+    patterns += ("config.json", "index.html", "analyses/*/*")
     return {
         path.relative_to(results).as_posix()
         for pattern in patterns
@@ -118,7 +118,7 @@ def test_a_claim_is_made_in_a_limited_time(mine: Project):
     done = mine.make("--claim", "mine/works-on-cogs", "--finish-within", "10m")
     assert "mine/works-on-cogs at demo: exploratory claim" in done.stdout
     assert (mine.root / "results/demo/exported/runs/cogs").is_dir()
-    assert "makes the report" not in done.stdout + done.stderr
+    assert "the page" not in done.stdout + done.stderr
 
 
 @pytest.mark.faults

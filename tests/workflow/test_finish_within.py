@@ -75,10 +75,10 @@ def test_with_enough_time_everything_is_finished_and_exported(project: Project):
     demo, exported = project.root / "results/demo", project.root / EXPORTED / RUN
     assert "Starting 1 of 1 open runs: about " in done.stderr
     assert done.stderr.splitlines()[-1] == (
-        "Everything is finished (exported to results/demo/exported); ./reproduce makes the report"
+        "Everything is finished (exported to results/demo/exported); the page: results/demo/index.html"
     )
     assert (demo / "tables/mine/table1.csv").exists() and (demo / "claims.csv").exists()
-    assert not (demo / "report.html").exists()
+    assert (demo / "index.html").exists()
     assert list_files(exported) == FILES
     assert all(
         (exported / name).read_bytes() == (demo / "runs" / RUN / name).read_bytes()
@@ -91,7 +91,7 @@ def test_with_enough_time_everything_is_finished_and_exported(project: Project):
     shutil.rmtree(exported)
     project.make(*words, "--export-weights")
     assert list_files(exported) > FILES | {"checkpoint/model.safetensors"}
-    assert "Report: results/demo/report.html" in project.make("--papers", "mine").stdout
+    assert "Page: results/demo/index.html" in project.make("--papers", "mine").stdout
 
     # A run that cannot be exported is no success, though everything is finished.
     shutil.rmtree(demo / "exported")

@@ -60,6 +60,7 @@ def test_a_first_run_makes_everything_that_is_asked_for(project):
     shown = Counter(kind for kind, _ in readers(project, runs, {"sq_transformer"}))
     assert (planned["table"], planned["figure"]) == (shown["table"], shown["figure"])
     assert (planned["claims"], planned["record_config"], planned["fetch"]) == (1, 1, 0)
+    assert (planned["page"], planned["snakemake_report"]) == (1, 0)
 
 
 def test_config_of_one_call_chooses_scale_and_extra_runs(project):

@@ -40,7 +40,7 @@ from workflow_scripts.workflow.snakemake_call import (
 from workflow_scripts.workflow.time_limit import RUN_RULES, Job, read_jobs
 
 # What is made of finished runs. No other job is started.
-SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config")
+SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config", "page")
 TARGET_RULE = "all"
 
 
@@ -100,8 +100,8 @@ def list_unfinished(call: SnakemakeCall, waiting: Iterable[Waiting]) -> Unfinish
             causes |= _list_causes(call, entry)
     failed_rules = {entry.job.rule for entry in shown if entry.has_failed}
     for entry in shown:
-        # The report is made after record_config, and begins with the claims.
-        is_end = entry.job.rule == "record_config" and "claims" in failed_rules
+        # The page is made after record_config, and has the claims.
+        is_end = entry.job.rule in ("record_config", "page") and "claims" in failed_rules
         if entry.has_failed or is_end or not can_show(call, entry.job, Unfinished(causes)):
             causes |= _list_causes(call, entry)
     return Unfinished(causes)

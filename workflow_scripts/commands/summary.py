@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.markup import escape
 
-from workflow_scripts.common.result_folders import COMMITTED, RESULTS
+from workflow_scripts.common.result_folders import COMMITTED, RESULTS, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> None:
     if not results.config.exists():
         return
     console = Console(highlight=False, soft_wrap=True)
-    made = count_made(catalogue, config)
+    made = count_made(catalogue, config, results)
     console.print(describe_made(made, args.seconds, results.unfinished.exists()))
     if catalogue.scales[config.scale].verdicts:
         print_claim_summary(console, results.claims.table, config.scale)
@@ -62,13 +62,12 @@ def main(args: argparse.Namespace) -> None:
         # A terminal breaks long lines within words.
         text = describe_committed(read_claim_rows(COMMITTED.claims.table))
         console.print(text, soft_wrap=not console.is_terminal)
-    console.print(f"Report: {escape(str(results.report))}")
+    console.print(f"Page: {escape(str(results.page))}")
     print_next_commands(console, catalogue)
 
 
-def count_made(catalogue: Catalogue, config: Config) -> Made:
+def count_made(catalogue: Catalogue, config: Config, results: ScaleFolder) -> Made:
     """Count the trainings, tables and figures of a configuration that are there."""
-    results = RESULTS.scale(config.scale)
     trainings = 0
     for run in list_requested_runs(catalogue, config):
         if not run.weights and results.run(run).manifest.exists():

@@ -13,7 +13,7 @@ from workflow_scripts.workflow.dry_run import (
 from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import RECORDS
 
-STAGES = (*RECORDS, "record_config", "site")
+STAGES = (*RECORDS, "record_config", "page", "site", "snakemake_report")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -498,8 +498,13 @@ class ScaleFolder(ReportFolder):
         return self.path / "config.json"
 
     @property
+    def page(self) -> Path:
+        """The page of all tables, figures and claims. Made by the rule page."""
+        return self.path / "index.html"
+
+    @property
     def report(self) -> Path:
-        """The report of all tables, figures and claims."""
+        """Snakemake's report of the same. Made by the rule snakemake_report."""
         return self.path / "report.html"
 
     @property

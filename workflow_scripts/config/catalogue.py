@@ -178,6 +178,7 @@ class Catalogue:
     methods: dict[str, Method]
     scales: dict[str, Scale]
     papers: dict[str, Paper] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)  # what a metric measures, in words
     problems: ErrorList = field(default_factory=ErrorList)  # what is left out because it is wrong
     stored: dict[Hashable, Any] = field(default_factory=dict)  # by `store_with_catalogue`
 

@@ -112,13 +112,16 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
     root, problems = Path(folder), ErrorList()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
     scales: dict[str, Scale] = {}
-    units: Units | None = None
+    metrics: list[Metrics] | None = None
     with problems.collect():
         scales = _read_scales(root / "catalogue/scales.yaml")
     with problems.collect():
-        units = _read_units(root / "catalogue/metrics.yaml")
+        metrics = _read_metrics(root / "catalogue/metrics.yaml")
     catalogue_is_right = not problems.lines
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
+    units = None if metrics is None else _list_units(metrics)
+    for entry in metrics or ():
+        catalogue.meanings.update(entry.meanings)
     for file in list_files(root, "papers/*/experiments.yaml"):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
     problems.add(*agreement.check_characters(catalogue))
@@ -134,14 +137,18 @@ def _read_scales(file: Path) -> dict[str, Scale]:
     return {name: parse_as(Scale, entry, file, name) for name, entry in entries.items()}
 
 
-def _read_units(file: Path) -> Units:
-    """Return metric -> (unit, decimals)."""
+def _read_metrics(file: Path) -> list[Metrics]:
+    """Return the metrics by their units."""
     content = read_yaml(file)
     if not isinstance(content, list):
         raise UserError(f"{file}: must be a list of units with their metrics")
+    return [parse_as(Metrics, written, file, (number,)) for number, written in enumerate(content)]
+
+
+def _list_units(metrics: list[Metrics]) -> Units:
+    """Return metric -> (unit, decimals)."""
     units: Units = {}
-    for number, written in enumerate(content):
-        entry = parse_as(Metrics, written, file, (number,))
+    for entry in metrics:
         units |= dict.fromkeys(entry.metrics, (entry.unit, entry.decimals))
     return units
 

@@ -135,7 +135,7 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
     for name in config.claims or ():
         if _is_measured_at(catalogue, name, config.scale, config.only):
             continue
-        scales = [scale for scale in catalogue.scales if _is_measured_at(catalogue, name, scale)]
+        scales = list_claim_scales(catalogue, name)
         if config.scale in scales:
             raise UserError(f"claim {name} needs runs that `only: paper` leaves out; remove it")
         if not scales:
@@ -145,6 +145,11 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
         raise UserError(
             f"claim {name} is not measured at {config.scale}, but at {measured}: {advice}"
         )
+
+
+def list_claim_scales(catalogue: Catalogue, name: str) -> list[str]:
+    """List the scales at which the claim `<paper>/<claim>` can have an effect."""
+    return [scale for scale in catalogue.scales if _is_measured_at(catalogue, name, scale)]
 
 
 def _is_measured_at(

@@ -17,6 +17,7 @@ from workflow_scripts.common.validation import (
     locate,
     parse_as,
     require_unique,
+    suggest_name,
 )
 from workflow_scripts.config.gpu_request import require_gpu_request
 from workflow_scripts.data.sources.declared import SourceName
@@ -470,3 +471,14 @@ class Metrics(StrictModel):
     unit: str
     decimals: int = Field(ge=0, le=6, description="Digits after the point of our numbers.")
     metrics: list[str]
+    meanings: dict[str, str] = Field(
+        {}, description="What some of them measure, in words for the pages of claims."
+    )
+
+    @model_validator(mode="after")
+    def _check_meanings(self) -> Self:
+        """Refuse the meaning of a metric that is not in the list."""
+        for metric in self.meanings:
+            if metric not in self.metrics:
+                raise ValueError(f"no metric '{metric}'; {suggest_name(metric, self.metrics)}")
+        return self

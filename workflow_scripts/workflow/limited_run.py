@@ -212,7 +212,7 @@ class LimitedRun:
         elif self.runs:
             end = f"Everything is finished ({self.describe_folder()})"
             if not self.call.config.claims:
-                end += "; ./reproduce makes the report"
+                end += f"; the page: {RESULTS.scale(self.call.config.scale).page}"
             print_line(end)
         if is_complete and not self.failed_exports:
             return 0

@@ -25,6 +25,7 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     expected = list_expected_results(catalogue, config, results)
     wanted = {
         *(file.relative_to(tmp_path).as_posix() for file in expected),
+        "index.html",
         "report.html",
         "analyses/sq_transformer/neighbours/words.csv",
     }

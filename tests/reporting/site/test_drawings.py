@@ -3,12 +3,18 @@
 import csv
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from tests.reporting.site.conftest import RESULTS, ROOT
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.site.drawings import describe_numbers, draw_progress, make_axis
+from workflow_scripts.reporting.site.drawings import (
+    choose_curve_look,
+    describe_numbers,
+    draw_progress,
+    make_axis,
+)
 from workflow_scripts.reporting.site.measured_claims import read_measured_claims
 
 
@@ -62,3 +68,10 @@ def test_a_cell_whose_key_is_none_of_a_table_is_shown_by_its_whole_key(tmp_path)
             )
             return
     raise AssertionError("the claim is missing")
+
+
+def test_curves_differ_in_colour_and_line():
+    looks = [choose_curve_look(number).split() for number in range(12)]
+    assert len({tuple(look) for look in looks}) == 12
+    for first, second in pairwise(looks):
+        assert first[1] != second[1] and first[2] != second[2]

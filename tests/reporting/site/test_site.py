@@ -10,7 +10,6 @@ import subprocess
 import time
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlparse
 from xml.etree import ElementTree
@@ -20,6 +19,7 @@ import pytest
 from tests.reporting import reference
 from tests.reporting.site.browser import CHROMIUM, PATIENCE_SECONDS, Page, opened
 from tests.reporting.site.conftest import RESULTS, ROOT
+from tests.reporting.site.parsed_page import Document
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_rows import format_effect, read_claim_rows
 from workflow_scripts.reporting.site.drawings import Axis, draw_interval
@@ -29,55 +29,6 @@ from workflow_scripts.reporting.site.page_sources import write_sources
 pytestmark = pytest.mark.site
 
 FILTERS = {"q", "paper", "role", "kind", "verdict"}  # of the table of claims, in the address
-VOID = {"meta", "link", "br", "hr", "img", "input", "col", "source", "wbr"}
-
-
-class Document(HTMLParser):
-    """Links, loaded files, ids, text and drawings of a page. `faults` are end tags without a start,
-    or the reverse.
-    """
-
-    def __init__(self, file: Path):
-        super().__init__()
-        self.links, self.loaded, self.ids, self.open, self.faults, self.text = (
-            [],
-            [],
-            [],
-            [],
-            [],
-            [],
-        )
-        self.source = file.read_text(encoding="utf-8")
-        self.feed(self.source)
-        self.close()
-        self.faults += self.open
-        self.words = " ".join(" ".join(self.text).split())
-
-    def handle_starttag(self, tag: str, attributes: list) -> None:
-        values = dict(attributes)
-        self.ids += [values["id"]] if "id" in values else []
-        if tag == "a" and values.get("href"):
-            self.links.append(values["href"])
-        elif values.get("src") or (
-            tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload")
-        ):
-            self.loaded.append(values.get("src") or values["href"])
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list) -> None:
-        self.handle_starttag(tag, attributes)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.open and self.open[-1] == tag:
-            self.open.pop()
-        else:
-            self.faults.append(f"/{tag} in {self.open[-1:]} at {self.getpos()}")
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
 
 
 @cache
@@ -176,6 +127,36 @@ def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
         read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline")
         >= 4
     )
+
+
+def test_a_claim_page_says_what_is_compared_and_how_to_make_it_again(small):
+    for file in sorted((small / "claims").glob("*.html")):
+        words = read(file).words
+        assert "left − right" not in words and "right − left" not in words, file
+        if file.name != "index.html":
+            assert "Metric " in words and "Unit of the effect " in words
+    page = read(small / "claims/carma-accuracy-idm-six.html")
+    assert "percent of outputs that are right as a whole (exact_match)" in page.words
+    assert "CARMA − FT, mean of 6 differences is above 0 points" in page.words
+    assert "Effect by model" in page.words and page.words.count("Gemma-2B") >= 2
+    for command in (
+        ".venv/bin/python -m workflow_scripts verify carma/accuracy-idm-six",
+        "./reproduce --claim carma/accuracy-idm-six --scale small",
+    ):
+        assert command in page.words
+    elsewhere = read(small / "claims/carma-accuracy-idm-gpt2-l.html").words
+    assert "--claim carma/accuracy-idm-gpt2-l --scale full" in elsewhere
+
+
+def test_a_papers_page_folds_all_but_its_primary_claims(small):
+    for paper in ("lrf", "cat"):
+        source = read(small / f"papers/{paper}.html").source
+        folded = "".join(re.findall(r"<details>.*?</details>", source, re.DOTALL))
+        for row in claims_of(RESULTS):
+            link = f'href="../claims/{make_slug(row["paper"] + "-" + row["claim"])}.html"'
+            if row["paper"] == paper and link in source:
+                assert (link in folded) == (row["role"] == "exploratory")
+        assert folded
 
 
 def test_a_papers_page_has_its_tables_figures_and_notes(small):

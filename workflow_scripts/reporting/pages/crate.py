@@ -94,7 +94,7 @@ def list_requested_files(results: ScaleFolder, catalogue: Catalogue, config: Con
 
     Files that do not exist are left out.
     """
-    expected = {*list_expected_results(catalogue, config, results), results.report}
+    expected = {*list_expected_results(catalogue, config, results), results.page, results.report}
     for file in list(expected):
         if file == AnalysisFolder(file.parent).manifest:
             expected |= set(file.parent.glob("*"))  # its tables may have any name

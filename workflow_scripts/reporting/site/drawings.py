@@ -13,6 +13,7 @@ from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
 
 ROUNDING = 1e-9  # a tick that misses an end by less is at the end
+WIDTH = 640  # of a drawing, in pixels: its text can be read on a phone, too
 # Layout of the drawing of an effect, in pixels from its top.
 EFFECT_TOP = 20
 EFFECT_BOTTOM = 68
@@ -23,7 +24,10 @@ OUR_LINE = 55
 CURVE_LEFT = 60
 PANEL_HEIGHT = 130
 PANEL_STEP = 146
-CURVE_COLOURS = 4  # in the style sheet
+# In the style sheet. Each series has another pair of them, so that it is told from the others
+# without its colour, too.
+CURVE_COLOURS = 4
+CURVE_LINES = 3
 SEED_LINE = 48  # distance of the lines of a drawing by seed
 SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
 # Rings of planned seeds: radius with its line, and distance.
@@ -192,7 +196,7 @@ def make_svg(width: float, height: float, body: str, title: str) -> str:
     return f'<svg class="drawing" {box}><title>{escape(title)}</title>{body}</svg>'
 
 
-def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str:
+def draw_effect(claim: MeasuredClaim, width: int = WIDTH, gutter: int = 60) -> str:
     """Draw the paper's effect above ours on one axis with the bounds of the verdicts.
 
     Without an effect of ours, the planned seeds are below the axis. gutter: room for names at the
@@ -256,7 +260,7 @@ def describe_numbers(claim: MeasuredClaim) -> str:
     return f"paper {format_tick(row.published_effect)} {row.unit}; {ours_and_verdict}"
 
 
-def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
+def draw_seeds(cells: Sequence[ComparedCell], width: int = WIDTH) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
 
     Cells without numbers are left out; empty if all are.
@@ -301,10 +305,10 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
     return body
 
 
-def draw_curves(curves: Curves, width: int = 760) -> str:
+def draw_curves(curves: Curves, width: int = WIDTH) -> str:
     """Draw the learning curves of a claim's runs.
 
-    There is a panel for each logged value, and a colour for each variant.
+    There is a panel for each logged value, and a colour and a line for each variant.
     """
     variants: list[VariantKey] = []
     for runs in curves.values():
@@ -313,9 +317,8 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
     body = ""
     top = 8
     for number, variant in enumerate(variants):
-        look = f"curve series-{number % CURVE_COLOURS}"
-        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, look)
-        body += draw_text(CURVE_LEFT + 32, top + 12, str(variant), "label")
+        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 36, top + 8, choose_curve_look(number))
+        body += draw_text(CURVE_LEFT + 44, top + 12, str(variant), "label")
         top += 20
     for name, runs in curves.items():
         top += 40
@@ -323,6 +326,11 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
         top += PANEL_STEP
     body += draw_text(width - 12, top + 12, "step", "tick", "end")
     return make_svg(width, top + 18, body, "learning curves")
+
+
+def choose_curve_look(number: int) -> str:
+    """Return the classes of a series by its number: its colour, and how its line is broken."""
+    return f"curve series-{number % CURVE_COLOURS} line-{number % CURVE_LINES}"
 
 
 def draw_curve_panel(
@@ -334,7 +342,7 @@ def draw_curve_panel(
 ) -> str:
     """Draw the curves of one logged value, from y = `top` down.
 
-    runs: (step, value) of each. variants: of all panels, in the order of their colours.
+    runs: (step, value) of each. variants: of all panels, in the order of their looks.
     """
     bottom = top + PANEL_HEIGHT
     steps: list[float | None] = []
@@ -352,8 +360,8 @@ def draw_curve_panel(
         body += draw_text(CURVE_LEFT - 8, y, format_tick(tick), "tick", "end")
     for run, points in runs.items():
         line = " ".join(f"{across.place(x):g},{upwards.place(y):g}" for x, y in points)
-        series = variants.index(run.variant_key) % CURVE_COLOURS
-        body += f'<polyline points="{line}" class="curve series-{series}">'
+        look = choose_curve_look(variants.index(run.variant_key))
+        body += f'<polyline points="{line}" class="{look}">'
         body += f"<title>{escape(str(run))}</title></polyline>"
     return body
 

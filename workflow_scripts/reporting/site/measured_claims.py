@@ -5,13 +5,13 @@ Everything is read from exported files. Nothing is judged again.
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
-from workflow_scripts.common.result_folders import ExportFolder
+from workflow_scripts.common.result_folders import ExportFolder, ReportFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
@@ -126,13 +126,13 @@ class ExportedResults:
     """What claims need of a folder that `export` wrote.
 
     sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of
-    curves.csv, by run.
+    curves.csv, by run. Results that are not exported have neither.
     """
 
     rows: list[ClaimRow]
     sides: dict[tuple[str, str], list[SideRow]]
-    runs: dict[str, dict[str, Any]]
-    curves: dict[Run, list[dict[str, str]]]
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    curves: dict[Run, list[dict[str, str]]] = field(default_factory=dict)
 
 
 def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredClaim]:
@@ -140,7 +140,11 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
 
     Raises UserError for a missing file, and for a paper that papers/ does not have.
     """
-    exported = read_exported_results(catalogue, results)
+    return make_claims(catalogue, read_exported_results(catalogue, results))
+
+
+def make_claims(catalogue: Catalogue, exported: ExportedResults) -> list[MeasuredClaim]:
+    """Make all claims from what was read, by paper and in the order of `rank_claim`."""
     claims = [_make_claim(row, catalogue.papers[row.paper], exported) for row in exported.rows]
     papers = list(catalogue.papers)
     return sorted(claims, key=lambda claim: (papers.index(claim.row.paper), *rank_claim(claim)))
@@ -154,6 +158,20 @@ def rank_claim(claim: MeasuredClaim) -> tuple[bool, int]:
 def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResults:
     """Read the files. Raises UserError for a missing one, and for a paper that papers/ lacks."""
     folder = ExportFolder(results)
+    judged = read_judged_claims(catalogue, folder)
+    runs = {entry["run"]: entry for entry in read_json(folder.provenance)}
+    curves = defaultdict(list)
+    for line in read_csv(folder.curves):
+        run = Run(line["task"], line["method"], line["variant"], int(line["seed"]))
+        curves[run].append(line)
+    return replace(judged, runs=runs, curves=curves)
+
+
+def read_judged_claims(catalogue: Catalogue, folder: ReportFolder) -> ExportedResults:
+    """Read the claims with both sides, without trainings and curves.
+
+    Raises UserError for a missing file, and for a paper that papers/ lacks.
+    """
     rows = read_claim_rows(folder.claims.table)
     unknown = {row.paper for row in rows} - catalogue.papers.keys()
     if unknown:
@@ -162,12 +180,7 @@ def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResult
     sides = defaultdict(list)
     for side_row in read_side_rows(folder.claims.sides):
         sides[side_row.paper, side_row.claim].append(side_row)
-    runs = {entry["run"]: entry for entry in read_json(folder.provenance)}
-    curves = defaultdict(list)
-    for line in read_csv(folder.curves):
-        run = Run(line["task"], line["method"], line["variant"], int(line["seed"]))
-        curves[run].append(line)
-    return ExportedResults(rows, sides, runs, curves)
+    return ExportedResults(rows, sides)
 
 
 def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> MeasuredClaim:

@@ -3,17 +3,19 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from workflow_scripts.common.result_folders import ExportFolder
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.common.result_folders import COMMITTED, ReportFolder
+from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.requested import list_claim_scales
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.claims.claim_rows import format_effect
-from workflow_scripts.reporting.site import drawings
+from workflow_scripts.reporting.site import claim_words, drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import (
     MeasuredClaim,
@@ -61,6 +63,7 @@ def make_environment() -> Environment:
         "slug": make_slug,
         "tick": drawings.format_tick,
         "signed": lambda value: f"{value:+g}".replace("-", "−"),
+        "rounded": lambda value: f"{value:+.3g}".replace("-", "−"),
         "short": lambda value: drawings.format_tick(float(f"{value:.4g}")),
         "markdown": lambda text: re.sub(r"([\\*_`\[\]<|$])", r"\\\1", text),
     }
@@ -69,6 +72,10 @@ def make_environment() -> Environment:
         "draw_curves": _allow_markup(drawings.draw_curves),
         "draw_strip": _allow_markup(drawings.draw_strip),
         "draw_sides": draw_sides,
+        "describe_comparison": claim_words.describe_comparison,
+        "list_metrics": claim_words.list_metrics,
+        "list_pair_effects": claim_words.list_pair_effects,
+        "name_sides": claim_words.name_sides,
         "format_effect": format_effect,
         "count": count_by_verdict,
     }
@@ -89,11 +96,41 @@ class PageWriter:
         self.environment = make_environment()
 
     def write_page(self, path: str, template: str, **values: object) -> None:
-        """Write the page `path` from a template, without repeated empty lines."""
-        page = self.environment.get_template(f"{template}.md.j2").render(self.common | values)
+        """Write the page `path` from a template."""
         (self.out / path).parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(r"\n\s*\n", "\n\n", page).lstrip()
+        text = render_markdown(self.environment, template, self.common | values)
         (self.out / path).write_text(text, encoding="utf-8")
+
+
+def render_markdown(environment: Environment, template: str, values: dict[str, object]) -> str:
+    """Return the Markdown of a template, without repeated empty lines."""
+    text = environment.get_template(f"{template}.md.j2").render(values)
+    return re.sub(r"\n\s*\n", "\n\n", text).lstrip()
+
+
+def list_common_values(
+    catalogue: Catalogue, claims: Sequence[MeasuredClaim], scale: str, claim_pages: bool
+) -> dict[str, object]:
+    """Return the values that all templates can use, by their names.
+
+    claim_pages: whether there is a page for each claim, and one with a filter for all.
+    """
+    by_paper: dict[str, list[MeasuredClaim]] = {paper: [] for paper in catalogue.papers}
+    for claim in claims:
+        by_paper[claim.row.paper].append(claim)
+    return {
+        "scale": scale,
+        "scales": catalogue.scales,
+        "committed_scale": COMMITTED.path.name,
+        "meanings": verdicts.MEANINGS,
+        "metrics": catalogue.meanings,
+        "papers": catalogue.papers,
+        "names": {key: name_paper(catalogue, key) for key in catalogue.papers},
+        "claims": claims,
+        "by_paper": by_paper,
+        "claim_pages": claim_pages,
+        "strip_axis": make_strip_axis(claims),
+    }
 
 
 def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str, out: Path) -> int:
@@ -102,34 +139,15 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     commands: the text of the page of the commands.
     """
     claims = read_measured_claims(catalogue, results)
-    by_paper: dict[str, list[MeasuredClaim]] = {paper: [] for paper in catalogue.papers}
-    for claim in claims:
-        by_paper[claim.row.paper].append(claim)
-    common = {
-        "scale": scale,
-        "scales": catalogue.scales,
-        "meanings": verdicts.MEANINGS,
-        "papers": catalogue.papers,
-        "names": {key: name_paper(catalogue, key) for key in catalogue.papers},
-        "claims": claims,
-        "by_paper": by_paper,
-        "strip_axis": make_strip_axis(claims),
-    }
-    writer = PageWriter(out, common)
+    writer = PageWriter(out, list_common_values(catalogue, claims, scale, claim_pages=True))
     rewriter = LinkRewriter(catalogue.root, results, out)
     write_first_page(writer, claims)
     writer.write_page("claims/index.md", "claims", claims=sorted(claims, key=rank_claim))
     for claim in claims:
-        claims_of_table = []
-        for other in by_paper[claim.row.paper]:
-            if other is not claim and other.table == claim.table:
-                claims_of_table.append(other)
-        page = f"claims/{claim.slug}.md"
-        writer.write_page(
-            page, "claim", c=claim, near=claims_of_table, format_cell=rewriter.format_cell
-        )
+        write_claim_page(writer, catalogue, claim, claims, rewriter)
     for paper in catalogue.papers:
-        values = describe_paper(catalogue, paper, by_paper[paper], results, rewriter)
+        of_paper = [claim for claim in claims if claim.row.paper == paper]
+        values = describe_paper(catalogue, paper, of_paper, scale, rewriter)
         writer.write_page(f"papers/{paper}.md", "paper", **values)
     toctree = make_toctree(catalogue.papers, "Four papers, and tables of our own")
     (out / "papers/index.md").write_text(f"# Papers\n\n{toctree}", encoding="utf-8")
@@ -138,6 +156,32 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
         shutil.copytree(results / "figures", out / "figures", ignore=without_data)
     write_documents(rewriter, commands)
     return len(claims)
+
+
+def write_claim_page(
+    writer: PageWriter,
+    catalogue: Catalogue,
+    claim: MeasuredClaim,
+    claims: Sequence[MeasuredClaim],
+    rewriter: LinkRewriter,
+) -> None:
+    """Write the page of a claim, with links to those of `claims` that are on the same table."""
+    row = claim.row
+    near = []
+    for other in claims:
+        if other is not claim and (other.row.paper, other.table) == (row.paper, claim.table):
+            near.append(other)
+    scales = list_claim_scales(catalogue, f"{row.paper}/{row.claim}")
+    scale = writer.common["scale"]
+    run_scale = scale if scale in scales else next(iter(scales), None)
+    writer.write_page(
+        f"claims/{claim.slug}.md",
+        "claim",
+        c=claim,
+        near=near,
+        run_scale=run_scale,
+        format_cell=rewriter.format_cell,
+    )
 
 
 def make_strip_axis(claims: Sequence[MeasuredClaim]) -> drawings.Axis:
@@ -167,30 +211,22 @@ def describe_paper(
     catalogue: Catalogue,
     paper: str,
     claims: list[MeasuredClaim],
-    results: Path,
+    scale: str,
     rewriter: LinkRewriter,
 ) -> dict[str, object]:
     """Return the values of a paper's page, by their names in its template.
 
-    claims: those of the paper. results: the folder with its tables and figures.
+    claims: those of the paper. rewriter: it knows the folder with tables and figures.
     """
     entry = catalogue.papers[paper]
-    exported = ExportFolder(results)
     with_effect = [
         claim for claim in claims if claim.row.is_primary or claim.row.effect is not None
     ]
-    names = list(entry.displays)
-    with_effect.sort(key=lambda claim: (not claim.row.is_primary, names.index(claim.table)))
+    shown = list_shown_results(entry, paper, rewriter.results, entry.displays)
     tables = []
-    figures = []
-    for name, display in entry.displays.items():
-        title = f"{display.source}: {display.title}"
-        file = exported.table(paper, name).markdown
-        if file.exists():
-            text = _read_below_title(file)
-            tables.append((name, title, rewriter.replace_links(text, file)))
-        if exported.figure(paper, name).svg.exists():
-            figures.append((name, title, display.note or display.title))
+    for table in shown.tables:
+        text = rewriter.replace_links(table.text, table.file)
+        tables.append(table._replace(text=text))
     link = Markup("")
     identifier = re.search(r"arXiv (\d{4}\.\d{5})", entry.experiments.citation)
     if identifier:
@@ -198,13 +234,62 @@ def describe_paper(
     return {
         "paper": paper,
         "entry": entry,
+        "level": 2,
         "ours": claims,
         "link": link,
-        "with_effect": with_effect,
+        "shown": rank_by_table(entry, with_effect),
+        "has_plans": bool(entry.list_plans(scale)),
         "tables": tables,
-        "figures": figures,
+        "figures": shown.figures,
+        "figures_root": "/",
         "notes": _read_notes(catalogue.root / "papers" / paper / "NOTES.md", rewriter),
     }
+
+
+class ShownTable(NamedTuple):
+    """A table of a paper: its name, its title, its Markdown without the title, and the file."""
+
+    name: str
+    title: str
+    text: str
+    file: Path
+
+
+class ShownFigure(NamedTuple):
+    """A figure of a paper: its name, its title, and the note below it."""
+
+    name: str
+    title: str
+    note: str
+
+
+class ShownResults(NamedTuple):
+    """The tables and figures of a paper that are there, in the order of its displays."""
+
+    tables: list[ShownTable]
+    figures: list[ShownFigure]
+
+
+def list_shown_results(
+    entry: Paper, paper: str, folder: ReportFolder, names: Iterable[str]
+) -> ShownResults:
+    """List those of the displays `names` whose files are in the folder."""
+    shown = ShownResults([], [])
+    for name in names:
+        display = entry.displays[name]
+        title = f"{display.source}: {display.title}"
+        file = folder.table(paper, name).markdown
+        if file.exists():
+            shown.tables.append(ShownTable(name, title, _read_below_title(file), file))
+        if folder.figure(paper, name).svg.exists():
+            shown.figures.append(ShownFigure(name, title, display.note or display.title))
+    return shown
+
+
+def rank_by_table(entry: Paper, claims: Sequence[MeasuredClaim]) -> list[MeasuredClaim]:
+    """Sort the claims of a paper: primary ones first, then by their first table."""
+    names = list(entry.displays)
+    return sorted(claims, key=lambda claim: (not claim.row.is_primary, names.index(claim.table)))
 
 
 def _read_notes(file: Path, rewriter: LinkRewriter) -> str:

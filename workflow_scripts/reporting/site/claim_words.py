@@ -1,0 +1,189 @@
+"""What a claim compares, in words, and the effect of each pair of cells that it is a mean over."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from workflow_scripts.reporting.claims.claim_rows import CHANCE
+from workflow_scripts.reporting.site.measured_claims import (
+    KEY_PARTS,
+    ROW_PART,
+    ComparedCell,
+    MeasuredClaim,
+)
+
+WORDS = re.compile(r"[^ ,]+")
+
+
+@dataclass(frozen=True)
+class PairEffect:
+    """The effect of one pair of cells, in the claimed direction; None without a measurement.
+
+    name: what both cells are about, such as a model. left, right: means over seeds.
+    """
+
+    name: str
+    left: float | None
+    right: float | None
+    effect: float | None
+    published: float | None
+
+
+def name_sides(claim: MeasuredClaim) -> tuple[str, str]:
+    """Name the left and the right side by what tells them apart.
+
+    Several cells of a side are named by the words that they share and the other side has not.
+    """
+    left, right = _split_cells(claim)
+    if claim.row.relation == "falls_with":
+        return _name_row(claim.row.left), _name_row(claim.row.right)
+    return _name_side(left, right), _name_side(right, left)
+
+
+def describe_comparison(claim: MeasuredClaim) -> str:
+    """Say what the effect is: `CARMA − FT, mean of 6 differences`."""
+    row = claim.row
+    left, right = map(_format_name, name_sides(claim))
+    if row.relation == "falls_with":
+        return f"how far {left} falls while {right} rises: −(Kendall’s τ)"
+    better, other = right, left
+    if row.relation == "greater":
+        better, other = left, right
+    threshold = claim.planned.entry.threshold if claim.planned else None
+    if row.unit == CHANCE:
+        text = f"the chance that a seed of {better} is above one of {other}"
+    elif threshold is not None:
+        text = f"the share of seeds above {threshold:g}, {better} − {other}"
+    elif row.unit == "log ratio":
+        text = f"ln({better} / {other})"
+    elif row.unit == "log odds":
+        text = f"log odds of {better} − log odds of {other}"
+    else:
+        text = f"{better} − {other}"
+    n_pairs = len(list_pairs(claim))
+    if n_pairs > 1:
+        text += f", mean of {n_pairs} differences"
+    return text
+
+
+def list_metrics(claim: MeasuredClaim) -> list[str]:
+    """List the metrics of the cells, each once."""
+    metrics: dict[str, None] = {}
+    for cell in claim.cells:
+        metrics[cell.key.rsplit("/", 1)[-1]] = None
+    return list(metrics)
+
+
+def list_pairs(claim: MeasuredClaim) -> list[tuple[ComparedCell, ComparedCell]]:
+    """List the cells that are compared with each other; none if the sides have unequal numbers."""
+    left, right = _split_cells(claim)
+    if len(left) != len(right):
+        return []
+    return list(zip(left, right, strict=True))
+
+
+def list_pair_effects(claim: MeasuredClaim) -> list[PairEffect]:
+    """Compute the effect of each pair of a claim that is a mean over several.
+
+    None of other claims, of trends, and before the last planned seed is run.
+    """
+    pairs = list_pairs(claim)
+    if len(pairs) < 2 or claim.row.relation == "falls_with" or claim.row.effect is None:
+        return []
+    transform = TRANSFORMS.get(claim.row.unit, float)
+    sign = 1 if claim.row.relation == "greater" else -1
+    effects = []
+    for left, right in pairs:
+        ours = _compute_difference(_average(left, transform), _average(right, transform), sign)
+        published = None
+        if left.published is not None and right.published is not None:
+            published = sign * (transform(left.published) - transform(right.published))
+        name = _name_pair(left, right)
+        effects.append(PairEffect(name, left.mean, right.mean, ours, published))
+    return effects
+
+
+def _compute_log_odds(percent: float) -> float:
+    """Compute ln(p / (1 - p)) of a percentage between 0 and 100."""
+    share = percent / 100
+    return math.log(share / (1 - share))
+
+
+# Unit of an effect -> what is done with each value before values are compared.
+TRANSFORMS: dict[str, Callable[[float], float]] = {
+    "log ratio": math.log,
+    "log odds": _compute_log_odds,
+}
+
+
+def _average(cell: ComparedCell, transform: Callable[[float], float]) -> float | None:
+    """Return the mean of the transformed values of a cell; None without any.
+
+    Values that have no transform, such as a logarithm of 0, are left out.
+    """
+    values = []
+    for value in cell.values.values():
+        try:
+            values.append(transform(value))
+        except (ValueError, ZeroDivisionError):
+            continue
+    return fmean(values) if values else None
+
+
+def _compute_difference(left: float | None, right: float | None, sign: int) -> float | None:
+    """Return the difference with this sign; None if a side has no number."""
+    if left is None or right is None:
+        return None
+    return sign * (left - right)
+
+
+def _format_name(name: str) -> str:
+    """Quote a name with a comma or a leading dash, which a formula would seem to end or begin."""
+    if "," in name or name.startswith("-"):
+        return f"“{name}”"
+    return name
+
+
+def _split_cells(claim: MeasuredClaim) -> tuple[list[ComparedCell], list[ComparedCell]]:
+    """Return the cells of the left and of the right side."""
+    left = [cell for cell in claim.cells if cell.side == "left"]
+    right = [cell for cell in claim.cells if cell.side == "right"]
+    return left, right
+
+
+def _name_row(key: str) -> str:
+    """Name a side by the row of its key."""
+    if key.count("/") != KEY_PARTS - 1:
+        return key
+    return key.split("/")[ROW_PART]
+
+
+def _name_side(own: Sequence[ComparedCell], other: Sequence[ComparedCell]) -> str:
+    """Name a side by its cell, or by what its cells share and those of the other side do not."""
+    if len(own) == 1:
+        return own[0].label
+    shared = _share_words(cell.label for cell in own)
+    elsewhere = _share_words(cell.label for cell in other)
+    words = [word for word in shared if word not in elsewhere]
+    return " ".join(words) or f"{len(own)} cells"
+
+
+def _share_words(labels: Iterable[str]) -> list[str]:
+    """Return the words that all labels have, in the order of the first."""
+    lists = [WORDS.findall(label) for label in labels]
+    if not lists:
+        return []
+    return [word for word in lists[0] if all(word in words for words in lists[1:])]
+
+
+def _name_pair(left: ComparedCell, right: ComparedCell) -> str:
+    """Name a pair by the words that both labels have; without any, by both labels."""
+    words_of_right = WORDS.findall(right.label)
+    parts = []
+    for part in left.label.split(", "):
+        words = [word for word in part.split(" ") if word in words_of_right]
+        parts.append(" ".join(words))
+    name = ", ".join(filter(None, parts))
+    return name or f"{left.label}, {right.label}"

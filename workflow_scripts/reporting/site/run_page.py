@@ -1,0 +1,181 @@
+"""The page of the results of a scale, with which ./reproduce ends: one file that needs no network.
+
+Its parts are the templates of the site, which write Markdown. Sphinx, which is not in .venv, makes
+pages of it by MyST-Parser, which is markdown-it with directives; markdown-it alone makes this page
+of it. So there is one set of templates. Figures are the files next to the page.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.result_folders import ScaleFolder
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import Display, TableDisplay
+from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.config.schema import Config
+from workflow_scripts.reporting.site.measured_claims import make_claims, read_judged_claims
+from workflow_scripts.reporting.site.page_sources import (
+    list_common_values,
+    list_shown_results,
+    make_environment,
+    rank_by_table,
+    render_markdown,
+)
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED
+
+STATIC = Path(__file__).parent / "static"
+STYLES = ("drawings.css", "site.css", "run.css")
+SCRIPTS = ("run.js", "site.js")
+SPLIT_OF_LEARNING = "in_distribution"
+RAW_HTML = "{raw} html"
+TARGET = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class WhatRan:
+    """How the results were made.
+
+    made: numbers of trainings, tables and figures, in words. hours: of all trainings, in words.
+    """
+
+    made: str
+    hours: str
+    devices: list[str]
+    commits: list[str]
+    is_unfinished: bool
+
+
+@dataclass(frozen=True)
+class LearntCell:
+    """A score on examples that are like those of the training, of a table `<paper>-<name>`."""
+
+    row: str
+    column: str
+    value: float
+    unit: str
+    seeds: str
+    table: str
+
+
+def format_run_page(
+    catalogue: Catalogue, config: Config, results: ScaleFolder, ran: WhatRan, verdicts: str
+) -> str:
+    """Return the page of the results of a configuration.
+
+    verdicts: a line on them, in words. Raises UserError for missing files of claims.
+    """
+    scale = config.scale
+    claims = make_claims(catalogue, read_judged_claims(catalogue, results))
+    environment = make_environment()
+    common = list_common_values(catalogue, claims, scale, claim_pages=False)
+    sections: list[dict[str, object]] = []
+    learnt: list[LearntCell] = []
+    for paper in config.papers:
+        entry = catalogue.papers[paper]
+        ours = [claim for claim in claims if claim.row.paper == paper]
+        displays = entry.select_shown_displays(list_paper_runs(catalogue, config, paper, scale))
+        shown = list_shown_results(entry, paper, results, displays)
+        learnt += list_learnt_cells(results, paper, displays)
+        values = {
+            "paper": paper,
+            "level": 3,
+            "ours": ours,
+            "shown": rank_by_table(entry, ours),
+            "has_plans": bool(entry.list_plans(scale)),
+            "tables": shown.tables,
+            "figures": shown.figures,
+            "figures_root": "",
+        }
+        text = render_markdown(environment, "paper_sections", common | values)
+        sections.append(values | {"text": text})
+    values = {
+        "config": config,
+        "ran": ran,
+        "verdicts": verdicts,
+        "learnt": learnt,
+        "sections": sections,
+    }
+    body = render_html(render_markdown(environment, "run", common | values))
+    frame = environment.get_template("run.html.j2")
+    return frame.render(scale=scale, style=_join(STYLES), script=_join(SCRIPTS), body=body)
+
+
+def list_learnt_cells(
+    results: ScaleFolder, paper: str, displays: dict[str, Display]
+) -> list[LearntCell]:
+    """List the scores on the split `in_distribution` next to which a table has a control.
+
+    The control is a number without a training, in the same column: what a model scores that has
+    learnt nothing.
+    """
+    learnt: list[LearntCell] = []
+    for name, display in displays.items():
+        file = results.table(paper, name).csv
+        if not isinstance(display, TableDisplay) or not file.exists():
+            continue
+        cells = {
+            (cell.row, cell.column) for cell in display.cells if cell.split == SPLIT_OF_LEARNING
+        }
+        lines_of_column: dict[str, list[dict[str, str]]] = {}
+        for line in read_csv(file):
+            if (line["row"], line["column"]) in cells and line["reproduced"]:
+                lines_of_column.setdefault(line["column"], []).append(line)
+        for lines in lines_of_column.values():
+            if {MEASURED, COMPUTED} <= {line["status"] for line in lines}:
+                learnt += [_make_learnt_cell(line, f"{paper}-{name}") for line in lines]
+    return learnt
+
+
+def _make_learnt_cell(line: dict[str, str], table: str) -> LearntCell:
+    """Make the cell of a line of a table's CSV."""
+    return LearntCell(
+        row=line["row"],
+        column=line["column"],
+        value=float(line["reproduced"]),
+        unit=line["unit"],
+        seeds=line["n_seeds"],
+        table=table,
+    )
+
+
+def render_html(text: str) -> str:
+    """Convert the Markdown of the templates to HTML, with the directives that they have.
+
+    These are blocks of HTML, and targets of links.
+    """
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.add_render_rule("fence", _render_fence)
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _finish_table)
+    return parser.render(TARGET.sub(r'<span id="\1"></span>\n', text))
+
+
+def _render_fence(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: object, env: object
+) -> str:
+    """Write a block of HTML as it is, and any other as code."""
+    if tokens[index].info == RAW_HTML:
+        return tokens[index].content
+    return RendererHTML.fence(renderer, tokens, index, options, env)
+
+
+def _open_table(*_: object) -> str:
+    """Begin a table in a box of its own, so that a wide one scrolls there and not the page."""
+    return '<div class="wide"><table>\n'
+
+
+def _finish_table(*_: object) -> str:
+    """End a table and its box."""
+    return "</table></div>\n"
+
+
+def _join(names: Sequence[str]) -> str:
+    """Return the content of these files of the site."""
+    return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)
