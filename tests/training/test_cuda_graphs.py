@@ -147,7 +147,7 @@ def test_a_run_that_resumes_in_the_middle_of_its_graphs_ends_with_the_same_losse
     found = {step: value for step, name, value in resumed.history if name == "loss"}
     assert resumed.resumed == 1
     assert found[60] == pytest.approx(losses[60], rel=0.01)
-    assert resumed.attempts[-1]["gpu_processes"] == count_gpu_processes()
+    assert resumed.attempts[-1].gpu_processes == count_gpu_processes()
 
 
 def waiting(setup: TrainingSetup) -> TrainingSetup:

@@ -368,7 +368,7 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
     )
     state, _ = run(TrainingSetup(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     assert (state.step, state.resumed, chosen(state)[0]) == (12, 1, 12)
-    assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [
+    assert [(attempt.first_step, attempt.last_step) for attempt in state.attempts] == [
         (1, 12),
         (13, 12),
     ]

@@ -4,7 +4,7 @@ import argparse
 import math
 import statistics
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
@@ -272,18 +272,18 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
     peak_gpu_memory_bytes = None
     if device.type == "cuda":
         gpu_seconds = state.seconds
-        peak_gpu_memory_bytes = max(attempt["peak_gpu_memory_bytes"] or 0 for attempt in attempts)
-    gpu_processes = [attempt["gpu_processes"] for attempt in attempts if attempt["gpu_processes"]]
+        peak_gpu_memory_bytes = max(attempt.peak_gpu_memory_bytes or 0 for attempt in attempts)
+    gpu_processes = [attempt.gpu_processes for attempt in attempts if attempt.gpu_processes]
     return {
         "resumed": state.resumed,
         "seconds": state.seconds,
-        "cpu_seconds": sum(attempt["cpu_seconds"] for attempt in attempts),
+        "cpu_seconds": sum(attempt.cpu_seconds for attempt in attempts),
         "gpu_seconds": gpu_seconds,
-        "started": attempts[0]["started"],
-        "peak_memory_bytes": max(attempt["peak_memory_bytes"] for attempt in attempts),
+        "started": attempts[0].started,
+        "peak_memory_bytes": max(attempt.peak_memory_bytes for attempt in attempts),
         "peak_gpu_memory_bytes": peak_gpu_memory_bytes,
         "gpu_processes": max(gpu_processes, default=None),
-        "attempts": attempts,
+        "attempts": [asdict(attempt) for attempt in attempts],
         "seconds_per_step": seconds_per_step,
         "steps_per_second": steps_per_second,
     }

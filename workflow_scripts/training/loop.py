@@ -15,7 +15,7 @@ from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
 from workflow_scripts.training.accumulation import AddGradients, make_gradients
 from workflow_scripts.training.graphs import GraphedUpdates
 from workflow_scripts.training.history import LoggedValue
-from workflow_scripts.training.machine import compute_in_fp32, describe_attempt
+from workflow_scripts.training.machine import compute_in_fp32, start_attempt
 from workflow_scripts.training.optimiser import (
     build_optimiser,
     compute_learning_rate,
@@ -54,7 +54,7 @@ def train(
     optimiser = build_optimiser(model, settings, capturable=graphed)
     state = folder.load(model, optimiser)
     reporter.resume(state.step)
-    attempt = describe_attempt(device, state.step)
+    attempt = start_attempt(device, state.step)
     state.attempts.append(attempt)
     update = make_update(setup, settings, optimiser, device, graphed, reporter.print_line)
     order = EpochOrder(setup.batches, seed)
@@ -85,7 +85,7 @@ def train(
                     saver.save(model, optimiser)
             reporter.advance()
         if not saver.is_saved():  # no step was left to make
-            saver.describe_attempt()
+            saver.update_attempt()
     # After the last step, too: the signal must also end a search that this training is a part of.
     # And Snakemake deletes the results of a job that ends after its time limit, so the state must
     # stay.

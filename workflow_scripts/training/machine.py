@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.system import (
     STARTED,
     describe_cpu,
-    measure_cpu_seconds,
-    measure_peak_memory,
     read_commit,
 )
 
@@ -187,29 +186,50 @@ def parse_gpu_processes(answer: str, gpu: str) -> int | None:
     return count or None
 
 
-def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
-    """Return the record of one training invocation, which begins after `step`.
+@dataclass
+class Attempt:
+    """One process that trained a run, from its first update to its last save.
 
-    The loop adds times and memory.
+    The commit, and whether the code differs from it, are None if they are unknown. Memory and
+    processes of the GPU are None on a CPU. Times and memory are those of the last save.
     """
-    record = {"host": platform.node(), "started": STARTED, **read_commit()}
-    for name, value in describe_device(device).items():
-        if name in ("device", "device_name", "driver", "cuda"):
-            record[name] = value
-    record["first_step"] = step + 1
-    return record
+
+    host: str
+    started: str
+    commit: str | None
+    dirty: bool | None
+    device: str
+    device_name: str
+    driver: str | None
+    cuda: str | None
+    first_step: int
+    last_step: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    peak_gpu_memory_bytes: int | None = None
+    gpu_processes: int | None = None
 
 
-def measure_usage(cpu_before: float) -> dict[str, Any]:
-    """Return CPU seconds since `cpu_before` and the largest memory use of this process.
+def start_attempt(device: torch.device, step: int) -> Attempt:
+    """Return the record of this process, which trains after update `step`."""
+    machine = describe_device(device)
+    code = read_commit()
+    return Attempt(
+        host=platform.node(),
+        started=STARTED,
+        commit=code["commit"],
+        dirty=code["dirty"],
+        device=machine["device"],
+        device_name=machine["device_name"],
+        driver=machine["driver"],
+        cuda=machine["cuda"],
+        first_step=step + 1,
+    )
 
-    Memory is also that of its GPU, if it uses one.
-    """
-    gpu_memory = None
-    if is_using_gpu():
-        gpu_memory = torch.cuda.max_memory_allocated()
-    return {
-        "cpu_seconds": measure_cpu_seconds() - cpu_before,
-        "peak_memory_bytes": measure_peak_memory(),
-        "peak_gpu_memory_bytes": gpu_memory,
-    }
+
+def measure_gpu_memory() -> int | None:
+    """Return the largest memory use of this process on its GPU, in bytes; None on a CPU."""
+    if not is_using_gpu():
+        return None
+    return torch.cuda.max_memory_allocated()

@@ -1,13 +1,12 @@
 """Save the state of a training from time to time."""
 
 import time
-from typing import Any
 
 import torch
 from torch import nn
 
-from workflow_scripts.common.system import measure_cpu_seconds
-from workflow_scripts.training.machine import count_gpu_processes, measure_usage
+from workflow_scripts.common.system import measure_cpu_seconds, measure_peak_memory
+from workflow_scripts.training.machine import Attempt, count_gpu_processes, measure_gpu_memory
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often
@@ -16,12 +15,11 @@ MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less
 class Saver:
     """Saves the state every `seconds`, or less often.
 
-    Saving takes no more than MAX_SAVE_SHARE of the time.
+    Saving takes no more than MAX_SAVE_SHARE of the time. `attempt` is this process in the attempts
+    of the state, where each save brings it up to date.
     """
 
-    def __init__(
-        self, folder: StateFolder, state: TrainingState, attempt: dict[str, Any], seconds: float
-    ):
+    def __init__(self, folder: StateFolder, state: TrainingState, attempt: Attempt, seconds: float):
         self.folder = folder
         self.state = state
         self.attempt = attempt
@@ -41,22 +39,22 @@ class Saver:
         """Whether this process has saved the state as it is now."""
         return self.saved_step == self.state.step
 
-    def describe_attempt(self) -> None:
+    def update_attempt(self) -> None:
         """Bring the record of this process up to date: its last step, seconds and memory."""
-        seconds = time.monotonic() - self.started
-        self.state.seconds = self.earlier_seconds + seconds
-        self.attempt |= {
-            "last_step": self.state.step,
-            "seconds": seconds,
-            **measure_usage(self.cpu_start),
-        }
-        if "gpu_processes" not in self.attempt:
-            self.attempt["gpu_processes"] = count_gpu_processes()
+        attempt = self.attempt
+        attempt.last_step = self.state.step
+        attempt.seconds = time.monotonic() - self.started
+        attempt.cpu_seconds = measure_cpu_seconds() - self.cpu_start
+        attempt.peak_memory_bytes = measure_peak_memory()
+        attempt.peak_gpu_memory_bytes = measure_gpu_memory()
+        if self.saved_step is None:  # counted once
+            attempt.gpu_processes = count_gpu_processes()
+        self.state.seconds = self.earlier_seconds + attempt.seconds
 
     def save(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Save the state."""
         began = time.monotonic()
-        self.describe_attempt()
+        self.update_attempt()
         self.folder.save(self.state, model, optimiser)
         self.saved_step = self.state.step
         self.saved_at = time.monotonic()

@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import torch
 from safetensors.torch import load_file
@@ -37,7 +37,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.models.weights import list_weights, load_weights, write_tensors
 from workflow_scripts.training.history import LoggedValue, read_history, write_history
-from workflow_scripts.training.machine import RandomStates, get_random_states, set_random_states
+from workflow_scripts.training.machine import (
+    Attempt,
+    RandomStates,
+    get_random_states,
+    set_random_states,
+)
 
 TENSORS = "tensors.safetensors"
 STATE = "state.json"
@@ -72,8 +77,7 @@ class TrainingState:
     # of those after the first epochs of a process
     steady_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
-    # each invocation, up to its last save
-    attempts: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
 
 
 def _store_on_disk(path: Path) -> None:
@@ -206,6 +210,7 @@ class StateFolder:
         write_tensors(tensors, part / TENSORS)
         content = {**vars(state), **self.identity, "generators": random_states.values}
         content["best"] = {name: asdict(best) for name, best in state.best.items()}
+        content["attempts"] = [asdict(attempt) for attempt in state.attempts]
         del content["history"]
         (part / STATE).write_text(json.dumps(content), encoding="utf-8")
         write_history(part / HISTORY, state.history)
@@ -298,8 +303,9 @@ class StateFolder:
         optimiser.load_state_dict({"state": per_parameter, "param_groups": groups_of_optimiser})
         set_random_states(RandomStates(groups["generator"], content.pop("generators")))
         best = {name: BestWeights(**fields) for name, fields in content.pop("best", {}).items()}
+        attempts = [Attempt(**fields) for fields in content.pop("attempts")]
         history = read_history(saved / HISTORY)
-        state = TrainingState(**content, best=best, history=history)
+        state = TrainingState(**content, best=best, attempts=attempts, history=history)
         state.resumed += 1
         return state
 
