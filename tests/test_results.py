@@ -95,7 +95,6 @@ def test_scores_have_the_seeds_that_tables_count_unless_others_are_asked_for(com
 
 TABLES = (
     "cat/table2",  # planned seeds after pilots
-    "carma/table-gains",  # gains over another variant, under interventions
     "cat/table-codes",  # an analysis
 )
 

@@ -262,13 +262,14 @@ class Results:
         table = self.table(name)
         place = (row, column, metric)
         if place not in table.index:
-            cells = [", ".join(map(str, known)) for known in table.index]
+            names = [", ".join(map(str, known)) for known in table.index]
             raise UserError(
                 f"{name} has no cell {row}, {column}, {metric}; "
-                f"{suggest_name(', '.join(place), cells)}"
+                f"{suggest_name(', '.join(place), names)}"
             )
         shown = table.loc[place]
-        cell = next((cell for cell in self._make_cells(name) if place == cell.place_in_table), None)
+        cells = {(cell.row, cell.column, cell.metric): cell for cell in self._make_cells(name)}
+        cell = cells.get(place)
         if cell is None or cell.status != "measured":
             reason = shown["note"] if pd.notna(shown["note"]) else "it has no scores of runs"
             raise UserError(

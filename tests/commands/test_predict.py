@@ -50,6 +50,17 @@ def test_the_committed_model_answers_and_its_codes_group_the_verbs(capsys):
     assert err == "text 2: unknown to the model: flurb\n"
     assert lines[1][1].split(" ")[3::2] == ["flurb=?", "flurb=?"]
     assert lines[0][1] == codes_by_hand(texts[0])
+    words = json.loads((MODEL / "vocabulary.json").read_text())["source"][4:]
+    groups: dict[str, set[str]] = {}
+    for coded in codes_by_hand(" ".join(words)).split(" "):
+        word, _, code = coded.partition("=")
+        groups.setdefault(code, set()).add(word.rstrip("12"))
+    assert {frozenset(group) for group in groups.values()} == {
+        frozenset(group.split())
+        for group in (
+            "look run walk turn jump", "left right", "around opposite", "twice thrice", "after and",
+        )
+    }  # fmt: skip
 
 
 def codes_by_hand(text: str) -> str:

@@ -18,7 +18,8 @@ from workflow_scripts.results import read_checkpoint
 if TYPE_CHECKING:
     from torch import nn
 
-    from workflow_scripts.tasks.base import Checkpoint, WordCode
+    from workflow_scripts.tasks.base import Checkpoint
+    from workflow_scripts.tasks.word_codes import WordCode
 
 TEXTS_AFTER_OPTIONS = True  # `predict RUN --codes TEXT`, which argparse does not take by itself
 BETWEEN = "\t"  # the first and the second text of a pair, and an answer and the codes
@@ -104,13 +105,16 @@ def answer_texts(
 
     first: the number of the first text, for what is said on standard error.
     """
-    has_pairs = 2 in checkpoint.count_texts()
+    from workflow_scripts.tasks.base import load_kind
+    from workflow_scripts.tasks.word_codes import assign_word_codes, find_unknown_words
+
+    has_pairs = 2 in load_kind(checkpoint.spec.kind).count_texts(checkpoint)
     inputs: list[Any] = []
     for text in texts:
         first_text, tab, second_text = text.partition(BETWEEN)
         inputs.append((first_text, second_text) if has_pairs and tab else text)
-    codes = checkpoint.assign_codes(model, inputs) if with_codes else []
-    unknown = checkpoint.find_unknown_words(inputs)
+    codes = assign_word_codes(checkpoint, model, inputs) if with_codes else []
+    unknown = find_unknown_words(checkpoint, inputs)
     answers = checkpoint.predict(model, inputs)
     for number, answer in enumerate(answers):
         if unknown[number]:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import torch
@@ -118,16 +118,6 @@ def average_over(values: Tensor, counted: Tensor, whole: Tensor | None = None) -
     return torch.where(counted, values, 0.0).sum() / whole.sum().clamp(min=1)
 
 
-class WordCode(NamedTuple):
-    """A word of an input, and the code of the codebook that the model gives it.
-
-    The code is None for a word that the model does not know.
-    """
-
-    word: str
-    code: int | None
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """What a finished run has learnt, and what its predictions need.
@@ -166,21 +156,6 @@ class Checkpoint:
             return []
         kind = load_kind(self.spec.kind)
         return kind.predict(self, model, check_inputs(inputs, kind.count_texts(self)))
-
-    def count_texts(self) -> Collection[int]:
-        """Return how many texts an input of `predict` may have."""
-        return load_kind(self.spec.kind).count_texts(self)
-
-    def find_unknown_words(self, inputs: Sequence) -> list[list[str]]:
-        """Return the words of each input of `predict` that the training data do not have."""
-        return load_kind(self.spec.kind).find_unknown_words(self, inputs)
-
-    def assign_codes(self, model: nn.Module, inputs: Sequence) -> list[list["WordCode"]]:
-        """Return the code of each word of the inputs of `predict`, for a model that gives them one.
-
-        Raises UserError for other models.
-        """
-        return load_kind(self.spec.kind).assign_codes(self, model, inputs)
 
 
 def check_inputs(inputs: Sequence, counts: Collection[int]) -> list[str | tuple[str, str]]:
@@ -249,21 +224,6 @@ class TaskKind(ABC):
     def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
         """Return how many texts an input of `predict` may have."""
         return (1,)
-
-    def find_unknown_words(self, checkpoint: Checkpoint, inputs: Sequence) -> list[list[str]]:
-        """Return the words of each input that the model does not know.
-
-        A tokenizer that spells words it does not know has none.
-        """
-        return [[] for _ in inputs]
-
-    def assign_codes(
-        self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence
-    ) -> list[list[WordCode]]:
-        """Return the code of each word of the inputs. Raises UserError if words have no codes."""
-        raise UserError(
-            f"{checkpoint.name} gives words no code of a codebook; take a SQ-Transformer"
-        )
 
     def predict(self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence) -> list:
         """Predict from one or more texts with a model in eval mode.

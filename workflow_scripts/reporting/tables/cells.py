@@ -69,11 +69,6 @@ class Cell:
         return "/".join((self.display, self.row, self.column, self.metric))
 
     @property
-    def place_in_table(self) -> tuple[str, str, str]:
-        """The row, column and metric of the cell, which the table's CSV has."""
-        return (self.row, self.column, self.metric)
-
-    @property
     def place(self) -> str:
         """The cell's place in the files, for messages."""
         return f"papers/{self.paper}/displays.yaml: cell {self.key}"

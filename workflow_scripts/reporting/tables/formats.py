@@ -1,8 +1,9 @@
 r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor, and as GitHub Markdown."""
 
+import re
+
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid, Line
-from workflow_scripts.reporting.tables.markdown_text import escape_markdown
 
 SYMBOLS = {
     "\\": "backslash",
@@ -100,6 +101,11 @@ def _format_latex_score(cell: CellText) -> str:
     if not text or cell.status == COMPUTED:
         return text
     return rf"\textit{{{text}}}"
+
+
+def escape_markdown(text: str) -> str:
+    """Escape text for Markdown, inside table cells too."""
+    return re.sub(r"([\\`*_\[\]|~<>])", r"\\\1", text)
 
 
 def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:

@@ -13,13 +13,8 @@ class TableText(NamedTuple):
     notes: list[str]
 
 
-def escape_markdown(text: str) -> str:
-    """Escape text for Markdown, inside table cells too."""
-    return re.sub(SPECIAL_LETTERS, r"\\\1", text)
-
-
 def restore_markdown_text(text: str) -> str:
-    """Undo `escape_markdown`."""
+    """Undo `formats.escape_markdown`, which needs more than results in Python have to import."""
     return re.sub(rf"\\{SPECIAL_LETTERS}", r"\1", text)
 
 

@@ -17,7 +17,7 @@ from workflow_scripts.data.prepared import has_column, read_table, read_vocabula
 from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup, WordCode
+from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -135,40 +135,6 @@ class Kind(TaskKind):
         device = next(model.parameters()).device
         outputs = decode(model, table, vocabulary["target"], settings, device)
         return join_tokens(outputs, settings.joined)
-
-    def find_unknown_words(
-        self, checkpoint: Checkpoint, sentences: Sequence[str]
-    ) -> list[list[str]]:
-        """Return the tokens of each sentence that the vocabulary does not have.
-
-        An encoder with word pieces has none.
-        """
-        if find_pieces(checkpoint.spec.model, checkpoint.folder) is not None:
-            return super().find_unknown_words(checkpoint, sentences)
-        known = set(read_vocabularies(checkpoint.folder)["source"])
-        unknown = []
-        for sentence in sentences:
-            unknown.append([token for token in sentence.split(" ") if token not in known])
-        return unknown
-
-    def assign_codes(
-        self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]
-    ) -> list[list[WordCode]]:
-        """Return the code of each token of the sentences, which the encoder gives it.
-
-        Raises UserError for a model whose words have no codes.
-        """
-        if not hasattr(model, "assign_codes"):
-            return super().assign_codes(checkpoint, model, sentences)
-        words = read_vocabularies(checkpoint.folder)["source"]
-        device = next(model.parameters()).device
-        with torch.no_grad():
-            codes = model.assign_codes("source", torch.arange(len(words), device=device)).tolist()
-        code_of = dict(zip(words, codes, strict=True))
-        coded = []
-        for sentence in sentences:
-            coded.append([WordCode(token, code_of.get(token)) for token in sentence.split(" ")])
-        return coded
 
 
 def read_splits(checkpoint: Checkpoint, data: Path) -> list[SplitToDecode]:
