@@ -136,7 +136,7 @@ def test_a_claim_page_says_what_is_compared_and_how_to_make_it_again(small):
         if file.name != "index.html":
             assert "Metric " in words and "Unit of the effect " in words
     page = read(small / "claims/carma-accuracy-idm-six.html")
-    assert "percent of outputs that are right as a whole (exact_match)" in page.words
+    assert "percent of outputs that are right as a whole ( exact_match )" in page.words
     assert "CARMA − FT, mean of 6 differences is above 0 points" in page.words
     assert "Effect by model" in page.words and page.words.count("Gemma-2B") >= 2
     for command in (
