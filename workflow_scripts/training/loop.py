@@ -63,7 +63,7 @@ def train(
     with StopSignals() as signals:
         timer = StepTimer(state, WARM_UP_EPOCHS * len(setup.batches))
         saver = Saver(folder, state, attempt, save_every_seconds)
-        # A signal ends the training once the state is saved.
+        # After a signal it continues until this process has saved the present step.
         while state.step < settings.max_steps and not (signals.first and saver.is_saved()):
             state.step += 1
             is_last = state.step == settings.max_steps
@@ -84,7 +84,7 @@ def train(
                 with enter_stage("save", reporter, timer):
                     saver.save(model, optimiser)
             reporter.advance()
-        if not saver.is_saved():  # no step was left to make
+        if not saver.is_saved():  # the state that was loaded is at its last step
             saver.update_attempt()
     # After the last step, too: the signal must also end a search that this training is a part of.
     # And Snakemake deletes the results of a job that ends after its time limit, so the state must

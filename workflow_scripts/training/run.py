@@ -28,8 +28,8 @@ def train_run(
 ) -> tuple[TrainingSetup, TrainingState]:
     """Train from the state in the locked `folder`, or from the start.
 
-    The setup's model then has the last weights. Epochs are those of the batches that are made of
-    the data. Raises stopping.StopRequested after a signal, and UserError if files are broken or the
+    The setup's model then has the last weights. Epochs in the settings become steps, by the number
+    of batches. Raises stopping.StopRequested after a signal, and UserError if files are broken or the
     GPU's memory is full.
     """
     setup = set_up_training(spec, data, init, device)

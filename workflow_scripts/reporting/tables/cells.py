@@ -159,7 +159,7 @@ def explain_not_run(cell: Cell, scale: str) -> Cell:
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of a variant's scores by seed, or with `over` of gains over another variant.
+    """Make a cell from one score per seed of a variant; with `over`, from gains over another one.
 
     The scores are those of the runs, or of an analysis of them; those of the other variant, the
     baseline, are always those of its runs. The note counts the seeds for which the variant's score
@@ -356,7 +356,7 @@ class Gain:
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
     """Return training seed -> score, averaged over the repetitions of an intervention.
 
-    Raises UserError if the cell selects two scores of one repetition.
+    Without an intervention a seed has one score. Raises UserError if the cell selects two scores of one repetition.
     """
     values: dict[int, dict[tuple, float]] = {}
     for score in scores:
