@@ -29,8 +29,8 @@ def train_run(
     """Train from the state in the locked `folder`, or from the start.
 
     The setup's model then has the last weights. Epochs in the settings become steps, by the number
-    of batches. Raises stopping.StopRequested after a signal, and UserError if files are broken or the
-    GPU's memory is full.
+    of batches. Raises stopping.StopRequested after a signal, and UserError if files are broken or
+    the GPU's memory is full.
     """
     setup = set_up_training(spec, data, init, device)
     settings = spec.training.count_steps(len(setup.batches))

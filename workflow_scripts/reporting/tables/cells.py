@@ -356,7 +356,8 @@ class Gain:
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
     """Return training seed -> score, averaged over the repetitions of an intervention.
 
-    Without an intervention a seed has one score. Raises UserError if the cell selects two scores of one repetition.
+    Without an intervention a seed has one score. Raises UserError if the cell selects two scores of
+    one repetition.
     """
     values: dict[int, dict[tuple, float]] = {}
     for score in scores:
