@@ -26,8 +26,14 @@ STEPS = {
 SIZES = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64}
 METHOD_RULES: dict[str, dict[str, Any]] = {
     # The sizes of a model of the hub are its own, its trainings have the paper's epochs.
-    "causal.yaml": {"objective": {"last_block_mi": 1, "last_block_stability": 1}},
-    "encoders.yaml": {"model": SIZES | {"positions": 128}, "training": STEPS},
+    "causal.yaml": {
+        "objective": {"last_block_mi": 1, "last_block_stability": 1},
+        "training": {"torch_threads": 1},
+    },
+    "encoders.yaml": {
+        "model": SIZES | {"positions": 128},
+        "training": STEPS | {"batch_tokens": 4096},
+    },
     "seq2seq.yaml": {"model": SIZES, "training": STEPS},
 }
 SIZES_OF_METHODS: dict[str, dict[str, int]] = {
@@ -66,6 +72,7 @@ TASK_RULES: dict[str, dict[str, dict[str, Any]]] = {
             "evaluation": {"max_length": 30},
         }
     },
+    "prompts.yaml": {"idm": {"options": {"definienda": 8}}},
     "cfq.yaml": {"cfq-mcd1": {"evaluation": {"max_length": 30}}},
     "wmt.yaml": {"wmt": {"options": {"merges": 150, "validation_every": 20}}},
     "pairs.yaml": {
@@ -103,6 +110,7 @@ def shrink(project: Project, mirror: Path) -> None:
         scales["full"]["jobs"] |= {"hours": 1, "memory": 4000, "memory_of": {}}
     with project.edited("config.yaml") as config:
         config["seeds"] = [1]
+        config["papers"].remove("recompose")  # it is no reproduction of a paper
         config["data"]["mirror"] = str(mirror)
     declare_mirror(project, mirror)
     choose_runs(project)
@@ -121,8 +129,8 @@ def choose_runs(project: Project) -> None:
     """Of the runs that each paper asks for at `full`, in the order of its file, keep those that need
     a source file, or have a method on a kind of task, that none before them has.
 
-    Of a method that is new all variants of its entry are kept, else the first. Weights that are given
-    and weights that are trained count as two methods.
+    Of a method that is new all variants of its entry are kept, else the first. Scoring of given weights
+    counts as one method.
     """
     catalogue = load_catalogue(project.root)
     for file in sorted(project.root.glob("papers/*/experiments.yaml")):
@@ -134,7 +142,8 @@ def choose_runs(project: Project) -> None:
                 if "small" in scales:
                     kept.append(entry | {"at": "small"})
                 for task, section, method in list_parts(entry if "full" in scales else {}):
-                    kind = (method, catalogue.tasks[task].kind, "weights" in entry)
+                    scored = "given weights" if "weights" in entry else method
+                    kind = (scored, catalogue.tasks[task].kind)
                     new = {*resolve_data(catalogue, task, "full").sources, kind} - seen
                     seen |= new
                     if new:
