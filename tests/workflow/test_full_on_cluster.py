@@ -84,7 +84,7 @@ class FaultyFull:
         code = process.wait(timeout=60 * MINUTES)
         return Call(code, (self.project.root / "said.txt").read_text())
 
-    def mend(self) -> dict[str, str]:
+    def repair(self) -> dict[str, str]:
         """Accept the licence, bring the file, and repair what crashes; returns the environment."""
         self.hub.tokens.add(TOKEN)
         os.replace(self.dead.with_name("kept"), self.dead)
@@ -200,13 +200,13 @@ def check_faulty(full: FaultyFull, call: Call) -> None:
     assert read_rows(run / "eval/scores.csv")
 
 
-def test_full_with_a_fault_of_each_kind_and_again_when_they_are_mended(full: FaultyFull):
+def test_full_with_a_fault_of_each_kind_and_again_when_they_are_repaired(full: FaultyFull):
     process = full.begin()
     preempt(full, process)
     check_faulty(full, full.end(process))
     shown, before = list_shown(full), list_computed(full)
 
-    again = full.end(full.begin(**full.mend()))
+    again = full.end(full.begin(**full.repair()))
     assert again.code == 0, again.said
     after = list_computed(full)
     assert {file: after[file] for file in before} == before, "something was computed twice"
