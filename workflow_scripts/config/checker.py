@@ -138,22 +138,23 @@ def _list_defined_variants(catalogue: Catalogue, paper: Paper, scale: str) -> li
 def _check_unrequested(catalogue: Catalogue, method: str, variant: str) -> list[str]:
     """Return the problems of a variant that no paper asks for, on a task of the first of its kinds.
 
-    There are none if it is right on a task of any kind.
+    There are none if it is right on a task of any kind at any scale; the problems are those of the
+    first scale.
     """
-    problems_by_kind: dict[str, list[str]] = {}
-    scale = next(iter(catalogue.scales), None)
-    if scale is None:
-        return []
-    for name, task in catalogue.tasks.items():
-        if task.kind in problems_by_kind or task.kind not in catalogue.methods[method].kinds:
-            continue
-        problems = ErrorList()
-        with problems.collect():
-            _resolve(catalogue, Run(name, method, variant, seed=0), scale, is_intervened=False)
-        if not problems.lines:
-            return []
-        problems_by_kind[task.kind] = list(problems.lines)
-    return next(iter(problems_by_kind.values()), [])
+    problems_of_first: list[str] = []
+    for scale in catalogue.scales:
+        kinds: set[str] = set()
+        for name, task in catalogue.tasks.items():
+            if task.kind in kinds or task.kind not in catalogue.methods[method].kinds:
+                continue
+            kinds.add(task.kind)
+            problems = ErrorList()
+            with problems.collect():
+                _resolve(catalogue, Run(name, method, variant, seed=0), scale, is_intervened=False)
+            if not problems.lines:
+                return []
+            problems_of_first = problems_of_first or list(problems.lines)
+    return problems_of_first
 
 
 def is_defined(catalogue: Catalogue, variant: VariantKey) -> bool:
