@@ -4,8 +4,9 @@ jobs.
 Everything of `full` is there but the sizes and most of the runs: of those that each paper asks for, in
 the order of its file, the test has the ones that need a source file, or have a method on a kind of
 task, that none before them has, with one seed. So each kind of task, each method and almost each
-source file is there. Left out are the tasks whose files others have, such as shares of a training set
-or the second direction of a translation, other variants of a method, and 39 of Wikipedia's 41 files.
+source file is there: 64 runs. Left out are papers/recompose, the tasks whose files others have, such
+as shares of a training set or the second direction of a translation, other variants of a method, and
+39 of Wikipedia's 41 files.
 """
 
 import csv
