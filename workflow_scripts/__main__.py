@@ -27,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return 2
     command = parser.parse_args(arguments[:1]).command
     module, options = build_parser(command)
     parse = options.parse_args

@@ -117,7 +117,9 @@ def answer_texts(
     unknown = find_unknown_words(checkpoint, inputs)
     answers = checkpoint.predict(model, inputs)
     for number, answer in enumerate(answers):
-        if unknown[number]:
+        if not texts[number].strip():
+            print(f"text {first + number}: is empty", file=sys.stderr)
+        elif unknown[number]:
             words = ", ".join(dict.fromkeys(unknown[number]))
             print(f"text {first + number}: unknown to the model: {words}", file=sys.stderr)
         line = format_answer(answer)

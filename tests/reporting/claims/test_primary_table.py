@@ -62,7 +62,7 @@ def test_a_complete_plan_shows_effect_interval_seeds_and_verdict():
     reason = "less than a quarter of the published effect"
     line = format_tables([row(reason=reason)], ["cat"], "small").splitlines()[2]
     assert line == (
-        "| cat | CAT is closer | +14.9 points | −6.3 points (96.7%: −9.0 to −3.6) | 9 seeds | "
+        "| cat | CAT is closer<br>`cat/first` | +14.9 points | −6.3 points (96.7%: −9.0 to −3.6) | 9 seeds | "
         f"**not reproduced** at small: {reason} |"
     )
 
@@ -72,7 +72,7 @@ def test_missing_seeds_show_no_effect_even_where_the_file_has_one(measured):
     incomplete = row(n_seeds=measured, verdict="no verdict", reason=f"{measured or 0} of 9 seeds")
     line = format_tables([incomplete], ["cat"], "small").splitlines()[2]
     assert line == (
-        f"| cat | CAT is closer | +14.9 points |  | {measured or 0} of 9 seeds | **no verdict** at small |"
+        f"| cat | CAT is closer<br>`cat/first` | +14.9 points |  | {measured or 0} of 9 seeds | **no verdict** at small |"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_claim_of_no_loss_has_no_published_effect_and_a_95_percent_interval_no
     line = format_tables(
         [row(published_effect=None, quantile=0.975)], ["cat"], "small"
     ).splitlines()[2]
-    assert "| CAT is closer |  | −6.3 points (95%: " in line
+    assert "| CAT is closer<br>`cat/first` |  | −6.3 points (95%: " in line
 
 
 def test_the_other_claims_are_counted_by_paper_without_controls():
@@ -112,7 +112,8 @@ def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
     ).splitlines()
     assert lines[-1].startswith("| [cat](../papers/cat/NOTES.md) | 2: at most 10% | 1 |")
     assert lines[3].startswith(
-        f"| cat | CAT is probably closer ([later plan](../papers/cat/{file})) | 14.94 chance | 0.72 chance ("
+        f"| cat | CAT is probably closer ([later plan](../papers/cat/{file}))<br>`cat/first` "
+        "| 14.94 chance | 0.72 chance ("
     )
 
 
@@ -121,10 +122,13 @@ def test_readme_counts_the_verdicts_of_primary_claims_by_paper():
     rows = [row(verdict=verdict) for verdict in ("reproduced", "inconclusive", "reproduced")]
     rows += [row(verdict="no verdict"), row(verdict="not run")]
     rows += [row(role="exploratory"), row(paper="lrf", verdict="not reproduced")]
+    rows += [row(paper="lrf", kind="control", verdict="inconclusive")]
     cat, lrf = format_short_table(rows, papers, "small").splitlines()[2:]
     assert cat.startswith("| *Towards Equipping Transformer ")
     assert cat.endswith("| 2 reproduced, 1 inconclusive, 2 planned | [cat](papers/cat/NOTES.md) |")
-    assert lrf.endswith("| 1 not reproduced | [lrf](papers/lrf/NOTES.md) |")
+    assert lrf.endswith(
+        "| 1 not reproduced; controls of ours: 1 inconclusive | [lrf](papers/lrf/NOTES.md) |"
+    )
 
 
 def test_costs_are_hours_of_threads_and_of_gpus():

@@ -1,5 +1,7 @@
 """A single claim of an export in the terminal: both sides by seed, effect, interval and verdict."""
 
+from statistics import fmean
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -32,10 +34,15 @@ def print_claim(row: ClaimRow, outcome: Outcome, rescored: Rescored, scale: str)
     effect = format_effect(row) or "none yet: planned seeds are missing"
     console.print(f"  effect   {effect}")
     console.print(f"  claimed  {claimed}")
+    if row.smallest_effect is not None:
+        smallest = f"{row.smallest_effect:.3g} {row.unit}".replace("-", "−")
+        console.print(f"  smallest effect of interest  {smallest}")
     verdict = f"[bold]{row.verdict}[/] at {scale}"
     if row.reason:
         verdict += f": {escape(row.reason)}"
     console.print(f"  verdict  {verdict}")
+    if row.caveat:
+        console.print(f"  caveat   {escape(row.caveat)}")
 
 
 def _is_shown(outcome: Outcome) -> bool:
@@ -55,13 +62,17 @@ def make_seed_table(outcome: Outcome, rescored: Rescored) -> Table:
         table.add_column(name, justify="right")
     sides = [average_side(side) for side in outcome.sides]
     predicted = [average_side(side, rescored) for side in outcome.sides]
+    largest = max(abs(value) for values in sides for value in values.values())
+    decimals = 2 if largest >= 1 else 4  # a coefficient of variation is a small share
     for seed in sorted({seed for side in sides for seed in side}):
         texts = []
         for values, by_predictions in zip(sides, predicted, strict=True):
-            text = f"{values[seed]:.2f}" if seed in values else ""
+            text = f"{values[seed]:.{decimals}f}" if seed in values else ""
             mark = "✓" if seed in by_predictions else " "
             texts.append(f"{text} {mark}")
         table.add_row(str(seed), *texts)
+    means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
+    table.add_row("mean", *means, style="bold")
     return table
 
 
@@ -89,5 +100,7 @@ def describe_origin(outcome: Outcome, rescored: Rescored) -> str:
         return "✓ these scores were computed again from the committed predictions"
     if rescored.unanswered:
         tasks = ", ".join(f"{task}: {why}" for task, why in sorted(rescored.unanswered.items()))
-        return f"from scores only; their predictions are committed, but {tasks}"
+        return (
+            f"from scores only: the predictions are committed, the right answers are not ({tasks})"
+        )
     return "from scores only: their predictions are not committed"

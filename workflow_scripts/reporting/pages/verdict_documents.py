@@ -93,17 +93,27 @@ def format_short_table(rows: list[ClaimRow], papers: Mapping[str, Paper], scale:
     """Format a Markdown table of the verdicts of primary claims by paper, for README."""
     lines = [_format_row(SHORT_HEADINGS).format(scale=scale), "|---|---|---|"]
     for name, paper in papers.items():
-        verdicts = Counter(row.verdict for row in rows if row.is_primary and row.paper == name)
-        if not verdicts:
+        primary = [row for row in rows if row.is_primary and row.paper == name]
+        if not primary:
             continue
-        counts = [f"{verdicts[verdict]} {verdict}" for verdict in DECIDED if verdicts[verdict]]
-        waiting = sum(verdicts[verdict] for verdict in verdicts if verdict not in DECIDED)
-        if waiting:
-            counts.append(f"{waiting} planned")
+        counts = count_verdicts(row for row in primary if not row.is_control)
+        controls = count_verdicts(row for row in primary if row.is_control)
+        if controls:
+            counts += f"; controls of ours: {controls}"
         title = f"*{paper.experiments.title}* ({paper.experiments.citation})"
         notes = f"[{name}](papers/{name}/NOTES.md)"
-        lines.append(_format_row([title, ", ".join(counts), notes]))
+        lines.append(_format_row([title, counts, notes]))
     return "\n".join(lines)
+
+
+def count_verdicts(rows: Iterable[ClaimRow]) -> str:
+    """Count primary claims by verdict, as `2 reproduced, 1 planned`; empty without claims."""
+    verdicts = Counter(row.verdict for row in rows)
+    counts = [f"{verdicts[verdict]} {verdict}" for verdict in DECIDED if verdicts[verdict]]
+    waiting = sum(verdicts[verdict] for verdict in verdicts if verdict not in DECIDED)
+    if waiting:
+        counts.append(f"{waiting} planned")
+    return ", ".join(counts)
 
 
 def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
@@ -185,6 +195,7 @@ def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     verdict = f"**{row.verdict}** at {scale}"
     if row.reason not in ("", seeds):
         verdict += f": {row.reason}"
+    statement += f"<br>`{row.paper}/{row.claim}`"
     texts = (row.paper, statement, format_published_effect(row), effect, seeds, verdict)
     return [text.replace("|", "\\|").replace("\n", " ") for text in texts]
 

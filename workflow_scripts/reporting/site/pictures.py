@@ -33,7 +33,8 @@ CHARACTERS = 66  # in a line of a statement
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 KEY = (
     "dot: effect measured here, with its interval · ◆ the paper's effect · "
-    "green: what is claimed · dotted: smallest effect of interest"
+    "green: what is claimed · thin line: no effect · dotted: smallest effect of interest · "
+    "each row has its own axis"
 )
 
 
@@ -77,7 +78,10 @@ def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
     """Draw the row of a claim: its statement, its effect, and its verdict with the numbers."""
     row = claim.row
     middle = top + CLAIM_HEIGHT / 2
-    statement = textwrap.wrap(row.statement, CHARACTERS)
+    text = row.statement
+    if row.is_control:
+        text += " (a control of ours)"
+    statement = textwrap.wrap(text, CHARACTERS)
     first_line = middle + 5 - LINE * (len(statement) - 1) / 2
     body = "".join(
         draw_text(SIDE, first_line + LINE * number, line, "label")
