@@ -32,9 +32,8 @@ VERDICT_LEFT = 704
 CHARACTERS = 66  # in a line of a statement
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 KEY = (
-    "dot: effect measured here, with its interval · ◆ the paper's effect · "
-    "green: what is claimed · thin line: no effect · dotted: smallest effect of interest · "
-    "each row has its own axis"
+    "● measured here, with its interval · ◆ the paper's effect · green: what is claimed · "
+    "thin line: no effect · dotted: smallest effect of interest"
 )
 
 
