@@ -146,6 +146,16 @@ def test_a_selection_that_finds_nothing_in_a_run_is_refused():
         make_cells("d", DISPLAY, evidence(scores))
 
 
+def test_a_metric_that_no_score_of_a_variant_has_does_not_apply():
+    """As the accuracy on next sentences of a model that was pre-trained without them."""
+    (cell,) = [
+        cell
+        for cell in make_cells("d", DISPLAY, evidence([new(1, 90, metric="bleu")]))
+        if (cell.row, cell.column) == ("New", "J")
+    ]
+    assert (cell.status, cell.note) == ("not run", "does not apply")
+
+
 def test_a_row_wins_over_its_column_and_may_read_an_analysis():
     of = {"method": "new", "variant": "a"}
     kl = {"analysis": "maps", "metric": "kl", "unit": "nats", "split": "valid", "decimals": 4}
