@@ -234,6 +234,28 @@ def test_loss_is_the_weighted_sum_of_its_parts(name):
         )
 
 
+@pytest.mark.parametrize(("lengths", "has_entropy"), [((2, 2, 2), False), ((2, 3, 2), True)])
+def test_a_batch_of_lone_words_has_no_entropy_of_the_target(lengths, has_entropy):
+    """`sal-entropy-3`: a word and the end symbol are two tokens. The source, of three, has its entropy."""
+    names = [name for name in STRUCTURED if make(name).settings.clustering != "none"]
+    assert names
+    for name in names:
+        model, weights = make(name, dropout=0.0), {"entropy_source": 0.5, "entropy_target": 2.0}
+        short = batch(source_lengths=(2, 2, 3), target_lengths=lengths)
+        settings = Settings(**weights, entropy_min_length_target=3)
+        loss, parts = build(settings, WordLoss())(model, short)
+        assert ("entropy_target" in parts) == has_entropy
+        expected = sum(
+            getattr(settings, part) * value
+            for part, value in parts.items()
+            if not part.startswith("entropy") and part != "word"
+        )
+        expected += parts["word"] - 0.5 * parts["entropy_source"]
+        if has_entropy:
+            expected -= 2.0 * parts["entropy_target"]
+        torch.testing.assert_close(loss.detach(), expected)
+
+
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_more_padding_changes_no_part(name):
     model, objective = make(name, dropout=0.0), build(Settings(), WordLoss())

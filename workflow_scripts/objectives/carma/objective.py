@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.objectives.carma.settings import Settings
 from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
 from workflow_scripts.tasks.base import Loss
@@ -217,7 +218,7 @@ class CarmaLoss:
         read_blocks = self._list_read_blocks(len(blocks))
         with record_outputs(blocks, read_blocks) as outputs:
             task_loss, parts = self.task_loss(model, batch)
-        real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
+        real = batch.real if hasattr(batch, "real") else batch.source.ne(PAD)
         words = getattr(batch, "words", None)
         # bfloat16 has three digits, too few for differences of layers and for cosines divided by a
         # temperature.

@@ -16,6 +16,7 @@ from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.word_loss import WordLoss, compute_word_cross_entropy
 
 CAPTURABLE = True  # see tasks.base.TrainingSetup
+MAXIMISED = ("entropy_source", "entropy_target")  # H(Z), subtracted from the loss
 
 
 def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor, counted: Tensor) -> Tensor:
@@ -126,8 +127,8 @@ class QuantisationLoss:
         return loss, {name: value.detach() for name, value in parts.items()}
 
     def _get_weight(self, name: str) -> float:
-        """Return the weight of a part; H(Z) is maximised."""
+        """Return the weight of a part in the loss."""
         weight = getattr(self.settings, name)
-        if name.startswith("entropy"):
+        if name in MAXIMISED:
             return -weight
         return weight
