@@ -121,10 +121,11 @@ def main(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run whose model is scored: a training, whose run.json says what it is, or given weights.
+    """A run whose model is scored: a finished training, or given weights.
 
-    job_spec: None for a training without a spec file. shared_spec: the spec of all seeds.
-    files: of a training, those of its run.json.
+    job_spec: None for a training without a spec file. shared_spec: the spec that all seeds of the
+    variant share. files: name -> sha256 of the files that the training's run.json lists; empty for
+    given weights.
     """
 
     scale: str | None

@@ -172,11 +172,12 @@ class RunSpec(ModelSpec):
 
 @dataclass(frozen=True)
 class GivenWeightsSpec(ModelSpec):
-    """What can change the scores of weights that are not trained for the task.
+    """The spec of a run that scores given weights, which were not trained for its task.
 
-    weights: the task on which they were trained, or `start` for those that a training begins with.
-    start: the spec of that training if these are random; it is no part of the JSON form, since it
-    changes no score of other weights.
+    weights: the task on which the weights were trained, as in `ft@paws`; `start` stands for the
+    weights with which the training of the same method and variant begins.
+    start: the spec of that training, only where it begins with random weights, which are drawn
+    again by its seed. It is no part of the JSON form, since it changes no score of other weights.
     """
 
     weights: str

@@ -150,7 +150,11 @@ def choose_gpu(gpus: list[Gpu], visible: str | None) -> Gpu:
 
 
 def choose_job_count(catalogue: Catalogue, config: Config, gpu: Gpu) -> tuple[int, str]:
-    """Return how many jobs of the requested runs share the GPU, and the reason."""
+    """Return how many jobs share the GPU at once, and the reason.
+
+    The number is that of the kind of run with most hours, unless the free memory has room for fewer
+    of the largest run of any kind.
+    """
     runs = [run for run in list_requested_runs(catalogue, config) if not run.weights]
     if not runs:
         return 1, "no training is requested"

@@ -74,9 +74,9 @@ def describe_reduced_data(results: PaperResults, cells: Iterable[Cell]) -> list[
 
 
 def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
-    """Return the sentence `Trained in bf16.`, or one that names the precision of each variant.
+    """Return one sentence, such as `Trained in bf16.`, or no sentence without trainings.
 
-    There is none without trainings.
+    Where precisions differ, the sentence names that of each variant.
     """
     pairs: list[tuple[str, VariantKey]] = []  # (precision, variant)
     for variant in trained:
