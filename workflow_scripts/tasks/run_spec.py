@@ -174,7 +174,7 @@ class RunSpec(ModelSpec):
 class GivenWeightsSpec(ModelSpec):
     """The spec of a run that scores given weights, which were not trained for its task.
 
-    weights: the task on which the weights were trained, as in `ft@paws`; `start` stands for the
+    weights: the task on which the weights were trained, as in `ft@paws`; `start` means the
     weights with which the training of the same method and variant begins.
     start: the spec of that training, only where it begins with random weights, which are drawn
     again by its seed. It is no part of the JSON form, since it changes no score of other weights.
