@@ -15,8 +15,8 @@ include: "rules/intervene.smk"
 include: "rules/analyse.smk"
 
 
-# The functions keep the start of jobs on a cluster fast: these read this file, but do not need the
-# lists.
+# The inputs are lambdas, so that Snakemake in a job on a cluster, which reads this file too, does not
+# make the lists.
 if CONFIG.claims and not IN_JOB:
 
     include: "rules/claim.smk"

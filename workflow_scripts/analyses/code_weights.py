@@ -139,8 +139,11 @@ def load_cat_model(run: TrainedRun) -> tuple[CatModel, Tokenizer]:
     """
     manifest = run.files.manifest
     section = parse_named_settings(read_json(manifest)["spec"]["model"], "model", manifest)
+    module = import_model(section.name)
     folder = run.files.checkpoint
-    model = import_model(section.name).load_model(folder, section.settings).eval()
+    model = None
+    if hasattr(module, "load_model"):  # that of an encoder
+        model = module.load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(
             f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs"

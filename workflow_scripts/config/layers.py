@@ -1,7 +1,8 @@
-"""Merge the settings of a run from four layers, and remember where each value is set.
+"""Merge the settings of a run from three layers, and remember where each value is set.
 
-A later layer overwrites an earlier one key by key: defaults of the code, task, method, variant. In
-a task or a method its own settings come first, then the rules of its `when`, from top to bottom.
+A later layer overwrites an earlier one key by key: task, method, variant. In a task or a method its
+own settings come first, then the rules of its `when`, from top to bottom. The defaults of the code
+come in when the result is parsed.
 """
 
 import re

@@ -21,7 +21,7 @@ AddGradients = Callable[[Any], tuple[Tensor, dict[str, Tensor]]]
 def make_gradients(setup: TrainingSetup, parts: int, autocast: torch.autocast) -> AddGradients:
     """Return a function that computes a batch in `parts` parts.
 
-    Raises UserError if the loss of the setup is none of parts.
+    Raises UserError for several parts if the loss of the setup is no AdditiveLoss.
     """
     if parts == 1:
         return partial(add_gradients_at_once, setup.loss, setup.model, autocast)

@@ -63,8 +63,9 @@ def train(
     with StopSignals() as signals:
         timer = StepTimer(state, WARM_UP_EPOCHS * len(setup.batches))
         saver = Saver(folder, state, attempt, save_every_seconds)
-        # After a signal it continues until this process has saved the present step.
-        while state.step < settings.max_steps and not (signals.first and saver.is_saved()):
+        while state.step < settings.max_steps:
+            if signals.first and saver.is_saved():  # by this process, at this step
+                break
             state.step += 1
             is_last = state.step == settings.max_steps
             rate = compute_learning_rate(settings, state.step)

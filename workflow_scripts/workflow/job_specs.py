@@ -244,7 +244,7 @@ def _add_job(
 def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: Run, scale: str) -> None:
     """Add a run with the runs and the search before it.
 
-    Snakemake on a node of a cluster asks for them, too.
+    Snakemake on a node of a cluster asks for the specs of these, too.
     """
     file = _get_spec_folder(scale).run(run)
     if file in contents:

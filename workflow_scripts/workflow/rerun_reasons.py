@@ -119,15 +119,21 @@ def locate_setting(catalogue: Catalogue, job: JobToRun, key: str) -> str:
 
 
 def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
+    """Return where `key` of a fingerprint, such as `training.learning_rate`, is set.
+
+    Of a value within a setting, such as `training.validation.metric`, it is the place of the
+    setting. None if it is unknown.
+    """
     wildcards = job.wildcards
     section, _, entry = key.partition(".")
     if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
         # A search has no seed in its name, and the settings have the same places for all seeds.
         run = read_variant_key(wildcards).make_run(seed=0)
         settings = merge_settings(catalogue, run, wildcards["scale"])[section]
-        if entry not in settings:
+        setting = entry.partition(".")[0]
+        if setting not in settings:
             return None
-        _, place = settings[entry]
+        _, place = settings[setting]
         return str(place)
     if job.rule == "fetch":
         source = wildcards["source"].replace("/", ".files.", 1)
@@ -143,6 +149,10 @@ def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
             return f"{folder}/captions/{name}.rst"
         if section == "published":
             return f"{folder}/published.csv"
+        if section == "paper":
+            return f"{folder}/experiments.yaml"
+        if section == "titles":
+            return "catalogue/tasks"
         return f"{folder}/displays.yaml"
     if job.rule in ("claims", "claim") and section in ("claims", "displays", "published"):
         ending = "csv" if section == "published" else "yaml"

@@ -86,8 +86,8 @@ def compute_side_parts(terms: SideTerms, side: str, settings: Settings) -> dict[
         parts["cluster"] = compute_cluster_cross_entropy(
             prediction.posterior, prediction.prior, prediction.predicted
         )
-        longest = real.size(0)
-        if longest >= getattr(settings, f"entropy_min_length_{side}"):
+        n_positions = real.size(0)  # of the longest sentence, with its end symbol
+        if n_positions >= getattr(settings, f"entropy_min_length_{side}"):
             parts["entropy"] = compute_cluster_entropy(prediction.marginal, prediction.averaged)
     if terms.layers is not None:
         parts["distance"] = compute_stream_distance(

@@ -194,7 +194,10 @@ def make_strip_axis(claims: Sequence[MeasuredClaim]) -> drawings.Axis:
 
 
 def write_first_page(writer: PageWriter, claims: Sequence[MeasuredClaim]) -> None:
-    """Write the page that counts the claims by role and kind."""
+    """Write index.md: primary and exploratory claims, each by verdict, and the papers.
+
+    `own` are exploratory controls of ours, which are counted apart.
+    """
     primary = [claim for claim in claims if claim.row.is_primary]
     exploratory = [claim for claim in claims if not claim.row.is_primary]
     writer.write_page(

@@ -48,7 +48,7 @@ def list_compilable(model: nn.Module) -> list[nn.Module]:
 def set_up_training(
     spec: RunSpec, data: Path, init: Path | None, device: torch.device
 ) -> TrainingSetup:
-    """Make the model, batches on `device`, and the validation.
+    """Make model, loss, batches on `device`, and validation.
 
     The validation is teacher-forced, and decoded if the settings say so. With `phrases` in the
     spec, training batches hold the phrase of each source token. With `init`, the folder of a
@@ -70,11 +70,11 @@ def set_up_training(
     batches = make_training_batches(spec, data, pieces, device)
     validations = make_validations(spec.training, data, pieces, device)
     return TrainingSetup(
-        model,
-        WordLoss(spec.problem.label_smoothing),
-        batches,
-        partial(validate_splits, validations),
-        partial(save_companions, spec.model, vocabulary, init),
+        model=model,
+        loss=WordLoss(spec.problem.label_smoothing),
+        batches=batches,
+        validate=partial(validate_splits, validations),
+        save_extra_files=partial(save_companions, spec.model, vocabulary, init),
         capturable=getattr(model, "capturable", False),  # a model of your own may not say it
         compilable=list_compilable(model),
     )
