@@ -18,7 +18,7 @@ import pytest
 from tests.config.as_json import resolve_run
 from tests.reporting.made_up import write_run
 from tests.training.causal_toy import causal_spec, definitions, write_prompts, write_text
-from tests.training.toy import ROOT, toy_spec, write_data
+from tests.training.toy import ROOT, name_parent, toy_spec, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
@@ -181,13 +181,13 @@ def make_toy_runs(root: Path) -> None:
         "toy": toy_spec(max_steps=2, validate_every=2),
         "search": toy_spec(max_steps=2, validate_every=2) | {"search": SEARCH},
         "pretrain": causal_spec("language_modelling", "llama", max_steps=2, validate_every=2),
-        "ft": causal_spec("prompt", "llama", max_steps=2, validate_every=2),
     }.items():
         write_json(root / f"{name}.json", spec)
+    encoders = {}
     for name, run in ENCODERS.items():
-        spec = resolve_run(load_catalogue(), f"{run}/seed-1", "demo")
-        spec["training"] |= {"max_steps": 2, "validate_every": 2}
-        write_json(root / f"{name}.json", spec)
+        encoders[name] = resolve_run(load_catalogue(), f"{run}/seed-1", "demo")
+        encoders[name]["training"] |= {"max_steps": 2, "validate_every": 2}
+        write_json(root / f"{name}.json", encoders[name])
     write_data(root / "toy/data")
     write_text(root / "causal/text")
     write_prompts(root / "causal/prompts")
@@ -211,12 +211,22 @@ def make_toy_runs(root: Path) -> None:
         "train --spec pairs.json --data encoders/pairs --out encoders/bert",
         "train --spec sememes.json --data encoders/pairs --out encoders/cat",
         "train --spec pretrain.json --data causal/text --out causal/pretrain",
-        "train --spec ft.json --data causal/prompts --out causal/ft --init causal/pretrain/checkpoint",
     ):
-        code, said = call(
-            [*words.split(), *(() if words.startswith("prepare") else ("--progress", "none"))]
-        )
-        assert code == 0, said
+        call_well(words)
+    for name, parent in (("sentences", "cat"), ("questions", "bert")):
+        init = root / f"encoders/{parent}/checkpoint"
+        write_json(root / f"{name}.json", name_parent(encoders[name], "--init", init))
+    init = "causal/pretrain/checkpoint"
+    spec = causal_spec("prompt", "llama", max_steps=2, validate_every=2)
+    write_json(root / "ft.json", name_parent(spec, "--init", root / init))
+    call_well(f"train --spec ft.json --data causal/prompts --out causal/ft --init {init}")
+
+
+def call_well(words: str) -> None:
+    """Call a command that must succeed."""
+    progress = () if words.startswith("prepare") else ("--progress", "none")
+    code, said = call([*words.split(), *progress])
+    assert code == 0, said
 
 
 def make_results(root: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from tests.config.as_json import resolve_run
 from tests.models.sections import parse_model
 from tests.training.test_killed import Runs, wait_for_new_state
-from tests.training.toy import assert_one_error, run_main
+from tests.training.toy import assert_one_error, name_parent, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.importing import import_model
@@ -235,7 +235,8 @@ def test_what_does_not_fit_is_one_line(capsys, tmp_path, data, section, key, val
 
 def test_a_run_that_starts_from_another_is_refused(capsys, tmp_path, data, trained):
     spec = spec_of(json.loads((trained / "spec.json").read_text())["method"])
-    spec["init"] = {"run": "pairs/x/pretrain/seed-3", "spec": "0"}
+    init = ("--init", trained / "out/checkpoint")
+    spec = name_parent(spec | {"init": {"run": "pairs/x/pretrain/seed-3"}}, *init)
     capsys.readouterr()
-    assert train(tmp_path, spec, data, "--init", trained / "out/checkpoint") == 1
+    assert train(tmp_path, spec, data, *init) == 1
     assert_one_error(capsys.readouterr().err, "starts from random weights")
