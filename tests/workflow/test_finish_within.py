@@ -100,6 +100,7 @@ def test_with_enough_time_everything_is_finished_and_exported(project: Project):
     assert done.returncode == 1 and f"error: {RUN} is not exported (" in done.stderr
 
 
+@pytest.mark.faults
 def test_with_little_time_the_runs_of_primary_claims_are_finished(project: Project):
     """A run that does not fit is not started; the command of the message makes it."""
     project.set_demo_steps(10)

@@ -39,6 +39,7 @@ def searching(project) -> Project:
     return project
 
 
+@pytest.mark.faults
 def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(
     searching, monkeypatch
 ):

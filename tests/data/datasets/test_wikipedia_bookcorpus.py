@@ -135,6 +135,7 @@ def test_broken_sources_are_named(tmp_path, sources, name, content, message):
     assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
 
 
+@pytest.mark.faults
 def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
     """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45
     MB and more.

@@ -226,6 +226,7 @@ def test_a_torn_archive(tmp_path, archives):
             made(tmp_path, sources)
 
 
+@pytest.mark.faults
 def test_memory_does_not_grow_with_the_corpora(tmp_path, archives):
     """Eight times the pairs, of the same words: the peak stays. 42,000 pairs more, kept, would be
     30 MB and more.

@@ -155,6 +155,7 @@ print(json.dumps({"written": written, "read": most, "batches": len(drawn)}))
 """
 
 
+@pytest.mark.faults
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """700,000 pairs more are 90 MB on disk: writing may take its 30 bytes per pair, reading
     nothing.
