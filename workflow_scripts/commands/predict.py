@@ -57,10 +57,10 @@ def main(args: argparse.Namespace) -> None:
 
 
 def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
-    """Return the checkpoint of a run by its name, or in a folder.
+    """Return the checkpoint in a folder, or that of a run by its name.
 
-    By its name it is that of results/<scale>, else of the committed results, else of a release that
-    `fetch` got. Raises UserError if there is none.
+    A run is looked up in results/<scale>, then in the committed models, then in the releases that
+    `fetch` has got. Raises UserError if it is in none.
     """
     if (Path(args.run) / ModelFolder(Path()).run).is_file():
         return read_checkpoint(args.run)

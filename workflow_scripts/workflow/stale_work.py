@@ -1,7 +1,7 @@
-"""Say in a line what a call would do again, why, and how long it takes, before it starts.
+"""Say in one line, before a call starts, what it would do again, why, and how long that takes.
 
-Only jobs whose results are there are done again. Of a first run, which is no surprise, a line says
-the time alone.
+A job is done again if its results are there. For jobs that run for the first time the line says
+only how long they take.
 """
 
 from collections import Counter
@@ -40,7 +40,10 @@ SHOWN_REASONS = 2
 
 @dataclass
 class Work:
-    """Jobs with their time: of one core, or of a GPU. unknown: how many are of unknown time."""
+    """Jobs and the sum of their times, in seconds of one core, or of a GPU.
+
+    unknown: the number of jobs whose time is not known.
+    """
 
     jobs: list[JobToRun] = field(default_factory=list)
     seconds: float = 0.0
@@ -99,9 +102,10 @@ class CallWork:
         return work
 
     def _estimate(self, job: JobToRun) -> float | None:
-        """Estimate the time of a job: of one core, or of a GPU, also where jobs share it.
+        """Estimate the seconds of a job on one core, or on a GPU that it may share with others.
 
-        It is what the job took the last time where step times do not tell it.
+        Where no step time is known, they are those that the job took the last time. None if that is
+        unknown, too.
         """
         if job.stage not in OF_VARIANTS:
             return self._find_last(job) or self._estimate_alone(job)

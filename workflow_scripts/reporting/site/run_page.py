@@ -1,8 +1,8 @@
 """The page of the results of a scale, with which ./reproduce ends: one file that needs no network.
 
-Its parts are the templates of the site, which write Markdown. Sphinx, which is not in .venv, makes
-pages of it by MyST-Parser, which is markdown-it with directives; markdown-it alone makes this page
-of it. So there is one set of templates. Figures are the files next to the page.
+This page and the site share one set of templates, which write Markdown. For the site, Sphinx turns
+the Markdown into HTML (by MyST-Parser, which is markdown-it with directives). Sphinx is not in
+.venv, so for this page markdown-it does it. Figures are the files next to the page.
 """
 
 import re
