@@ -1,6 +1,7 @@
 """Find the numbers of tables and the verdicts of claims that a call of ./reproduce has changed.
 
-Before the first job of a call, the tables and claims that it will rerun are copied to EARLIER.
+Before the first job of a call, the tables and claims that it will rerun are copied to
+NUMBERS_BEFORE.
 """
 
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.workflow.rerun_reasons import JobToRun
 
-EARLIER = Path(".snakemake/numbers")
+NUMBERS_BEFORE = Path(".snakemake/numbers")
 # Rule -> the columns that name a row of its CSV file, and the column that is compared.
 COMPARED = {
     "table": (("row", "column", "metric"), "reproduced"),
@@ -45,7 +46,7 @@ def store_numbers(jobs: Iterable[JobToRun]) -> None:
         if job.rule not in COMPARED:
             continue
         file = _find_csv(job.output)
-        copy = EARLIER / job.rule / file
+        copy = NUMBERS_BEFORE / job.rule / file
         if file.exists() and not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, copy)
@@ -72,7 +73,7 @@ def describe_moves() -> list[str]:
 def _compare_files(rule: str) -> dict[Path, list[Move]]:
     """Return the results of a rule that was rerun, each with what differs in it."""
     moves: dict[Path, list[Move]] = {}
-    folder = EARLIER / rule
+    folder = NUMBERS_BEFORE / rule
     for copy in sorted(folder.rglob("*.csv")):
         file = copy.relative_to(folder)
         # A table that a stopped call has not reached is as old as its copy.
