@@ -160,8 +160,8 @@ def waiting(setup: TrainingSetup) -> TrainingSetup:
     return replace(setup, loss=waiting_loss)
 
 
-@pytest.mark.parametrize("checked", [True, False])
-def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
+@pytest.mark.parametrize("watches_first", [True, False])
+def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(watches_first):
     """Also where only the capture shows it."""
     losses = {}
     for graphed in (True, False):
@@ -171,7 +171,7 @@ def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
         warnings: list[str] = []
         update = loop.make_update(setup, settings, optimiser, GPU, graphed, warnings.append)
         if graphed:
-            update.checked = checked
+            update.watches_first = watches_first
         set_learning_rate(optimiser, 1e-4)
         losses[graphed] = [float(update(setup.batches[number % 6])["loss"]) for number in range(12)]
         assert len(warnings) == (2 if graphed else 0)
@@ -191,7 +191,7 @@ def test_other_shapes_are_still_captured_after_a_capture_that_failed():
     optimiser = build_optimiser(setup.model, settings, capturable=True)
     warnings: list[str] = []
     update = loop.make_update(setup, settings, optimiser, GPU, True, warnings.append)
-    update.checked = False
+    update.watches_first = False
     for number in range(12):
         assert torch.isfinite(update(setup.batches[number % 6])["loss"])
     assert len(warnings) == 1 and len(update.captured) == 1

@@ -101,7 +101,7 @@ WAITS = {
 
 
 def train_waiting(
-    wait: Callable[[Tensor, Batch], Tensor], graphed: bool, checked: bool = True
+    wait: Callable[[Tensor, Batch], Tensor], graphed: bool, watches_first: bool = True
 ) -> tuple[Trainer, list]:
     """Train with a loss that waits for the data, and does not change by it."""
 
@@ -114,7 +114,7 @@ def train_waiting(
 
     trainer = Trainer("scan-jump-x2/transformer/default", graphed, make_waiting)
     if graphed:
-        trainer.update.checked = checked
+        trainer.update.watches_first = watches_first
     return trainer, trainer.train()
 
 
@@ -136,7 +136,7 @@ def test_a_shape_whose_update_waits_for_the_data_stays_without_a_graph(name):
 @pytest.mark.usefixtures("graphs_on_cpu")
 def test_a_shape_whose_capture_fails_stays_without_a_graph(name):
     """Without the check. So `test_a_repeated_update` fails for a loss that waits."""
-    graphed, rows = train_waiting(WAITS[name], graphed=True, checked=False)
+    graphed, rows = train_waiting(WAITS[name], graphed=True, watches_first=False)
     assert all(math.isfinite(row["loss"]) for row in rows)
     assert not graphed.update.captured
     assert len(graphed.warnings) == 2

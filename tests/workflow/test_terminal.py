@@ -1,16 +1,19 @@
 """What a person sees: the output of ./reproduce on a real (pseudo) terminal."""
 
 import fcntl
+import importlib.util
 import os
 import pty
 import re
 import struct
 import subprocess
+import sys
 import termios
 
 import pytest
 
 from tests.limits import HANGS
+from tests.workflow.projects import ROOT
 
 
 def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
@@ -68,3 +71,31 @@ def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, col
     assert all(len(line) <= columns for line in lines if "━" in line)
     assert f"  train      {run}" in {line[: len(f"  train      {run}")] for line in lines}
     assert any(re.match(r"\d of 2 jobs  *[━╸╺]+", line) for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("logged", "shown"),
+    [
+        (
+            "stopped at step 7, state saved; run the same command again to continue",
+            "stopped at step 7, state saved; its next job waits in SLURM's queue",
+        ),
+        ("7/250 steps  6.2/s  0:39 left  loss 1.2", "7/250 steps  6.2/s  0:39 left  loss 1.2"),
+    ],
+)
+def test_a_running_training_that_was_stopped_waits_for_its_next_job(tmp_path, logged, shown):
+    log = tmp_path / "seed-1.log"
+    log.write_text(f"a/b/c/seed-1: {logged}\n")
+    job = load_plugin().Job("train", "a/b/c/seed-1", {}, [str(log)], "")
+    assert job.read_progress() == shown
+
+
+def load_plugin():
+    """Return the module of the terminal as Snakemake finds it, by its folder."""
+    name = "snakemake_logger_plugin_terminal"
+    path = ROOT / f"profiles/plugins/{name}/__init__.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

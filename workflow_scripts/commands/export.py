@@ -312,7 +312,8 @@ def _is_measured_figure(file: Path) -> bool:
 def copy_predictions(export: Export, runs: Iterable[ExportedRun]) -> None:
     """Write the predictions of the runs of primary claims, a file per variant.
 
-    They have no texts of the data.
+    Those are the runs that an analysis plan lists. Files of an earlier export are moved away, as
+    all that an export replaces. `add_predictions` leaves out the texts of the data.
     """
     export.keep_earlier(export.out.predictions)
     runs_of_variant: dict[str, list[ExportedRun]] = {}

@@ -58,7 +58,10 @@ def add_unfinished_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the files. Raises UserError for unknown names and missing scores."""
+    """Write <display>.csv, .md, .tex, .html and .json into the folder `--out`.
+
+    Raises UserError for unknown names and missing scores.
+    """
     catalogue = load_catalogue()
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)

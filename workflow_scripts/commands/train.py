@@ -137,7 +137,8 @@ def main(args: argparse.Namespace) -> None:
 class FinishedTraining:
     """What a training has made: the setup with its last weights, and the state at its end.
 
-    folder: has the best weights. settings: those that the search before the run has chosen.
+    folder: has the best weights. settings: of the training; if the run has a search, with the
+    values that the search has chosen.
     """
 
     setup: "TrainingSetup"

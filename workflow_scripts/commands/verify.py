@@ -73,7 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print what was checked and one line per fault. Raises UserError if there are faults."""
+    """Print what was checked and one line per fault.
+
+    Raises UserError if there are faults, for an unknown name, and for a broken file.
+    """
     path = Path(args.name)
     catalogue = load_catalogue()
     if is_export(path):

@@ -154,17 +154,19 @@ def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, 
         with open(path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream, strict=True)
             header = reader.fieldnames or ()
-            rows = list(reader)
+            rows = []
+            last_lines = []  # of each row, since a cell may have line breaks
+            for row in reader:
+                rows.append(row)
+                last_lines.append(reader.line_num)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not valid CSV in UTF-8 ({error}); {HOW_TO_FIX}") from error
     for name in columns:
         if name not in header:
             raise UserError(f"{path}: has no column {name}; {HOW_TO_FIX}")
-    for number, row in enumerate(rows, start=2):
+    for line, row in zip(last_lines, rows, strict=True):
         if None in row or None in row.values():
-            raise UserError(
-                f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}"
-            )
+            raise UserError(f"{path}:{line}: more or fewer cells than the header has; {HOW_TO_FIX}")
     return rows
 
 

@@ -184,9 +184,9 @@ class Catalogue:
 
 
 def store_with_catalogue(function: Function) -> Function:
-    """Call a function of a catalogue only once for the same further arguments.
+    """Return a function that calls `function` only once for a catalogue and the same arguments.
 
-    These are positional and hashable.
+    The arguments after the catalogue are positional and hashable.
     """
 
     @wraps(function)

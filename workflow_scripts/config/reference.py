@@ -246,7 +246,7 @@ def _find_content_of_values(content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def read_comments(model: type[BaseModel]) -> dict[str, str]:
-    """Return the comment of each field of a class.
+    """Return the comment of each field of a class and of its bases, "" for a field without one.
 
     It is at the end of the field's line, else in the lines before it.
     """

@@ -369,7 +369,8 @@ def _read_init(catalogue: Catalogue, run: Run, scale: str) -> Init:
 def _find_origin(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Origin:
     """Return the source of the initial weights.
 
-    That is None (random), a model of the hub, or a parent run with its digest.
+    That is None (random), a model of the hub, or a parent run with its digest. Raises UserError for
+    an unknown model or parent, and for a run that would start from itself.
     """
     init = _read_init(catalogue, run, scale)
     if init.hub:

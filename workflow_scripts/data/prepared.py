@@ -43,8 +43,9 @@ class Seq2SeqDataset:
 
     subset_groups: group name -> its subsets, for scores over groups of subsets.
     columns: split -> column -> one text per row, in addition to the fields of Example.
-    files: name -> JSON content.
-    whole_targets: splits whose targets are not split into tokens; their `target_ids` are empty.
+    files: name -> JSON content of a further file of the folder, such as a lexicon.
+    whole_targets: splits whose targets are whole texts, to score outputs by, because they are not
+        split into the tokens of the vocabulary. Their `target_ids` are empty.
     described: further content of dataset.json.
     """
 
@@ -58,9 +59,9 @@ class Seq2SeqDataset:
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write one Parquet file per split, `vocabulary.json` and `files`.
+        """Write one Parquet file per split, `vocabulary.json`, and each file of `self.files`.
 
-        Return the content of dataset.json.
+        Return what dataset.json has of them; `write_data` adds the rest.
         """
         train = self.splits["train"]
         sources = build_vocabulary([example.source for example in train])
@@ -172,7 +173,7 @@ class StreamedDataset:
     protocol: str = "paper"
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write all files except dataset.json. Return the content of dataset.json."""
+        """Write all files except dataset.json, and return what it has of them."""
         return {"subset_groups": {}, **self.fill(folder)}
 
 

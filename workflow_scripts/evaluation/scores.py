@@ -90,7 +90,10 @@ def _parse_row(row: dict[str, str]) -> dict[str, Any]:
 
 
 def _check_rows(rows: list[dict[str, str]]) -> None:
-    """Raise ValueError with the line number of the first row that is not a valid score."""
+    """Raise ValueError for the first row that is not a valid score, with its line number.
+
+    Scores have neither blank lines nor line breaks in a cell, so rows are lines.
+    """
     line_of: dict[tuple[str, ...], int] = {}
     for line, row in enumerate(rows, start=2):
         if row.keys() != set(SCORE_COLUMNS):

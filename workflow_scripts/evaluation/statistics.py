@@ -183,9 +183,9 @@ def _measure_mean(values: np.ndarray, method: str) -> Effect:
 def measure_association(left: np.ndarray, right: np.ndarray) -> Effect:
     """Return the mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells].
 
-    tau-b is -1 if left falls as right rises; with ties it does not reach ±1. A seed with a constant
-    side counts as 0. Student's t over the taus of the seeds. Assumes that each seed is an
-    independent run through all cells.
+    tau-b is 1 if left and right order the cells in the same way, ties included, and -1 for opposite
+    orders. A seed with a constant side counts as 0. Student's t over the taus of the seeds. Assumes
+    that each seed is an independent run through all cells.
     """
     taus = compute_kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
     return _measure_mean(taus, "Kendall's tau over the cells, Student's t over seeds")

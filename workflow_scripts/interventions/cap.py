@@ -56,7 +56,7 @@ def group_tokens(words: Tensor) -> Groups:
         )
     starts = torch.ones_like(in_word)
     starts[:, 1:] = (words[:, 1:] != words[:, :-1]) | (words[:, 1:] < 0)
-    after_last_word = in_word.flip(1).int().argmax(dim=1)
+    after_last_word = in_word.flip(1).int().argmax(dim=1)  # tokens of a row after its last word
     length = words.size(1) - after_last_word
     real = torch.arange(words.size(1), device=words.device) < length[:, None]
     index = starts.cumsum(dim=1) - 1

@@ -76,7 +76,7 @@ class FinishesSteps(Protocol):
     """A model that changes something besides its parameters after each update."""
 
     def finish_step(self) -> None:
-        """Do so: the loop calls it after each step of the optimiser."""
+        """Make that change; the loop calls this after each step of the optimiser."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,11 @@ class ModelSpec:
         return digest(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content for a JSON file, without settings that have their default."""
+        """Return the content for a JSON file.
+
+        The sections `model` and `problem` are without settings that have their default, `data` has
+        the options that were set.
+        """
         return {
             "task": self.task,
             "kind": self.kind,
@@ -369,7 +373,7 @@ def parse_named_settings(
 ) -> NamedSettings:
     """Check the section `model` or `objective` of a spec, which names its package.
 
-    Raises UserError.
+    Raises UserError if it names none or an unknown one, or if one of its settings is wrong.
     """
     group = NAMED[section]
     packages = list_packages(group)
@@ -381,7 +385,7 @@ def parse_named_settings(
             f"{source}: key '{section}.name' is {name!r}; {suggest_name(str(name), packages)}"
         )
     settings_class = find_settings_class(group, name)
-    assert settings_class, name
+    assert settings_class, f"{name} is one of the packages, and each has settings"
     settings = {key: value for key, value in content.items() if key != "name"}
     return NamedSettings(name, parse_as(settings_class, settings, source, section))
 

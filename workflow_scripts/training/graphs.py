@@ -102,11 +102,11 @@ class GraphedUpdates:
     places in memory. So nothing but the speed depends on which updates are graphs. All graphs share
     one pool of memory, since only one runs at a time.
 
-    A shape that cannot be captured stays without a graph, and `warn` gets a line: with `checked`
-    the first update of a shape is watched for operations that wait for the GPU; where a capture
-    fails for another reason, `discard` clears what it left in model and optimiser. Shapes that are
-    rare stay without a graph, too: they do not come twice, or come when there are MAX_GRAPHS
-    already, or little memory is free. Compiled layers cannot be watched.
+    A shape that cannot be captured stays without a graph, and `warn` gets a line. With
+    `watches_first` the first update of a shape is watched for operations that wait for the GPU.
+    Where a capture fails for another reason, `discard` clears what it left in model and optimiser.
+    Shapes that are rare stay without a graph, too: they do not come twice, or come when there are
+    MAX_GRAPHS already, or little memory is free. Compiled layers cannot be watched.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class GraphedUpdates:
         update: Update,
         discard: Callable[[], None],
         warn: Callable[[str], None],
-        checked: bool = True,
+        watches_first: bool = True,
     ):
         self.update = update
         self.discard = discard
         self.warn = warn
-        self.checked = checked
+        self.watches_first = watches_first
         self.seen: set[Shapes] = set()
         self.refused: set[Shapes] = set()
         self.captured: dict[Shapes, CapturedUpdate] = {}
@@ -140,7 +140,7 @@ class GraphedUpdates:
 
     def _update_first(self, shapes: Shapes, batch: TensorBatch) -> dict[str, Tensor]:
         """Make the first update of a shape. Refuse the shape if an operation waits for the GPU."""
-        if not self.checked:
+        if not self.watches_first:
             return self.update(batch)
         with WaitDetector() as detector:
             values = self.update(batch)

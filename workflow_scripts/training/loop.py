@@ -43,7 +43,7 @@ def train(
     """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
     `settings` count steps (`Training.count_steps`), not epochs. Update k, from 1, uses the k-th
-    batch of the epochs' orders, one epoch after the other. The state is saved every
+    batch of all epochs in a row, each in an order of its own. The state is saved every
     `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model
     has the last weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM
     or SIGINT, also in the last step, and UserError for a non-finite loss. Both leave a state to
@@ -155,7 +155,9 @@ def make_update(
     update = partial(update_weights, setup, optimiser, settings.clip_norm, add_gradients)
     if not graphed:
         return update
-    return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.is_compiled())
+    # Compiled layers cannot be watched.
+    watches_first = not settings.is_compiled()
+    return GraphedUpdates(update, optimiser.zero_grad, warn, watches_first)
 
 
 def update_weights(

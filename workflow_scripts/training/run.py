@@ -69,13 +69,16 @@ def set_up_training(
 
 
 def add_objective(setup: TrainingSetup, objective: NamedSettings | None) -> TrainingSetup:
-    """Return the setup with the loss of an objective, if there is one. It may use the setup's."""
+    """Return the setup with the loss of an objective, if there is one.
+
+    The objective may build on the loss of the setup.
+    """
     if objective is None:
         return setup
     module = importlib.import_module(f"workflow_scripts.objectives.{objective.name}.objective")
     loss = module.build(objective.settings, setup.loss)
-    # An objective that does not say that its updates can be graphs may have sizes that depend on
-    # the data.
+    # Without CAPTURABLE = True the shapes in an objective may depend on the values of the data, and
+    # a CUDA graph repeats fixed shapes.
     capturable = setup.capturable and getattr(module, "CAPTURABLE", False)
     return replace(setup, loss=loss, capturable=capturable)
 

@@ -112,7 +112,7 @@ def _name_tensors(
 
 
 class StateFolder:
-    """The saved states of a run with an `identity` (digests of spec and data).
+    """The saved states of a run with an `identity`: digests of all that decides its weights.
 
     `lock` lets in one process at a time.
     """
@@ -243,9 +243,9 @@ class StateFolder:
         return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
-        """Restore the newest readable state, or return a new one.
+        """Restore the newest intact state, or return a new one. Damaged states are deleted.
 
-        Raises UserError for another spec or other data.
+        Raises UserError for a state of another identity, such as another spec or other data.
         """
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
             if part.is_dir():

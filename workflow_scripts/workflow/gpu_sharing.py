@@ -170,9 +170,11 @@ def choose_job_count(catalogue: Catalogue, config: Config, gpu: Gpu) -> tuple[in
 
 
 def find_sharing(catalogue: Catalogue, config: Config, runs: list[Run]) -> Sharing:
-    """Return how the runs share a GPU: like those of them that need most hours on it.
+    """Return how the runs, of which there is at least one, share a GPU.
 
-    Hours are those of the measured step times. Runs without one count only if no run has one.
+    Runs whose updates are graphs share it in another way than runs whose updates are not. All runs
+    share it in the way of the group that needs more hours, by the measured step times. If no run
+    has such a time, the larger group decides.
     """
     hours: dict[Sharing, float] = defaultdict(float)
     counts: dict[Sharing, float] = defaultdict(float)

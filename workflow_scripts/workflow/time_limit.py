@@ -269,7 +269,8 @@ def _place_run(
 ) -> bool:
     """Add the jobs of a run to `ends`, and the slots that they take to `free_from`.
 
-    Return whether their times are known.
+    Return whether their times are known. If not, both hold only a part of the jobs, and must not be
+    used.
     """
     for job in run.all_jobs:
         seconds = estimate(job)

@@ -51,6 +51,8 @@ SLURM_ACCOUNT = re.compile(
     r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)"
 )
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
+# What a training logs that has saved its state after a signal.
+STOPPED = "stopped at step"
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
 NOISE = (
@@ -121,6 +123,16 @@ class Job:
             if lines:
                 return lines[-1].removeprefix(f"{self.about}: ")
         return ""
+
+    def read_progress(self) -> str:
+        """Read the last line that the job logged, or that it waits.
+
+        A training that was stopped and yet counts as running has a next job in SLURM's queue.
+        """
+        line = self.read_last_line()
+        if line.startswith(STOPPED):
+            return f"{line.partition(';')[0]}; its next job waits in SLURM's queue"
+        return line
 
 
 def format_duration(seconds: float) -> str:
@@ -338,7 +350,7 @@ class LogHandler(LogHandlerBase):
         is_narrow = label_width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
         parts: list[Text | Table] = []
         for job, label in zip(jobs, labels, strict=True):
-            line = job.read_last_line()
+            line = job.read_progress()
             done, total = parse_steps(line)
             message = line or job.format_duration()
             if is_narrow:
@@ -358,9 +370,9 @@ class LogHandler(LogHandlerBase):
         while not self.closed.wait(HEARTBEAT_SECONDS):
             for job in list(self.running.values()):
                 running = f"{job.rule} {escape(job.about)}"
-                last_line = escape(job.read_last_line())
-                if last_line:  # its log may be empty yet
-                    running += f": {last_line}"
+                progress = escape(job.read_progress())
+                if progress:  # its log may be empty yet
+                    running += f": {progress}"
                 self.console.print(f"  {self.done}/{self.counts.total()} done; {running}")
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.data.memory import measure_peak
 from tests.data.packing import pack
 from tests.data.preparing import prepare_data
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cfq
 from workflow_scripts.data.datasets.cfq import split_punctuation
 from workflow_scripts.data.splits import Example
@@ -68,6 +69,23 @@ def test_official_queries(archive):
     assert prepared.splits["test"][0].target == (
         "SELECT count ( * ) WHERE { M0 film.film.edited_by ?x0 . ?x0 a.b.met M2 }"
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"items": b"[{"},
+        {"items": [{"questionPatternModEntities": "Did M0"}]},
+        {"split": b"{'trainIdxs'}"},
+        {"split": {"trainIdxs": [0]}},
+        {"split": SPLIT | {"testIdxs": [4]}},
+        {"split": SPLIT | {"testIdxs": ["one"]}},
+    ],
+    ids=str,
+)
+def test_another_content_is_one_line(archive, content):
+    with pytest.raises(UserError, match=r"cfq.tar.gz cannot be read \(.*\); fetch it again$"):
+        prepare_data(cfq, {"split": "mcd2"}, archive(**content))
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"])))

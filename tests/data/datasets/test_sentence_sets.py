@@ -146,6 +146,12 @@ def test_what_is_left_of_few_reviews_is_in_distribution(upstream):
     assert "in_distribution: 9 reviews, 12 were asked for" in made.notes
 
 
+def test_a_review_that_is_not_utf_8_is_one_line(tmp_path):
+    archive = pack(tmp_path / "imdb.tar.gz", [("aclImdb/train/pos/1_9.txt", b"\xff")])
+    with pytest.raises(UserError, match=r"imdb.tar.gz cannot be read \(.*\); fetch it again$"):
+        imdb.read_imdb(archive)
+
+
 def test_imdb_is_shuffled_and_tested_on_sst2(upstream):
     tables = prepare_data(imdb, {}, upstream).tables
     assert tables["train"]["label"] != sorted(tables["train"]["label"])

@@ -16,6 +16,7 @@ from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
 from workflow_scripts.data.sources.archives import (
+    iterate_archive,
     read_lines,
     read_members,
     unpack_stream,
@@ -73,6 +74,23 @@ def test_a_debian_package(tmp_path):
         (tmp_path / name).write_bytes(damaged)
         with pytest.raises(UserError, match=f"{name} cannot be read .*; fetch it again"):
             read_members(tmp_path / name, {"data.noun"})
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2"])
+@settings(max_examples=60)
+@given(damage=st.data())
+def test_who_reads_a_damaged_file_gets_one_line(tmp_path_factory, name, damage):
+    """Its content is read outside of the iterator, which cannot see what fails there."""
+    folder = tmp_path_factory.mktemp("damaged")
+    whole = pack(folder / name, [("a/x", bytes(range(256)) * 64), ("a/y", b"y")]).read_bytes()
+    place = damage.draw(st.integers(0, len(whole) - 1))
+    content = whole[:place]
+    if damage.draw(st.booleans()):
+        content += bytes([damage.draw(st.integers(0, 255))]) + whole[place + 1 :]
+    (folder / name).write_bytes(content)
+    with suppress(UserError):
+        for _member, stream in iterate_archive(folder / name):
+            stream.read()
 
 
 def test_links_are_not_followed(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from workflow_scripts.data.formats import sparql
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.sources.archives import iterate_archive
+from workflow_scripts.data.sources.archives import DAMAGED, iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
@@ -59,7 +59,18 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
 
 def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
-    """Read the splits in one pass."""
+    """Read the splits in one pass.
+
+    Raises UserError for an archive that is broken, lacks a file or has another content.
+    """
+    import ijson
+
+    with report_broken(archive, (ijson.JSONError, *DAMAGED)):
+        return _read_splits(archive, settings)
+
+
+def _read_splits(archive: Path, settings: Options) -> dict[str, list[Example]]:
+    """Read the splits of an archive that is as upstream's."""
     import ijson
 
     pairs: list[Example] = []

@@ -17,7 +17,7 @@ from workflow_scripts.data.datasets.sentences import (
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import iterate_archive
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
@@ -56,12 +56,14 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
-    """Read both splits, sorted by class and number."""
+    """Read both splits, sorted by class and number. Raises UserError for a broken archive."""
     files: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     for name, content in iterate_archive(archive):
         if match := REVIEW.fullmatch(name):
             split, kind, number = match.groups()
-            files[split].append((kind, int(number), content.read().decode("utf-8")))
+            with report_broken(archive, (UnicodeDecodeError,)):
+                text = content.read().decode("utf-8")
+            files[split].append((kind, int(number), text))
     reviews: dict[str, list[Sentence]] = {}
     for split, rows in files.items():
         reviews[split] = []

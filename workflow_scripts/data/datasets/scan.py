@@ -135,8 +135,8 @@ def load_commands(
 ) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of the grammar or of upstream's files.
 
-    Of the sets with more primitives, for which train is built later, no training file is read, so
-    that train is empty; with the grammar it is not used.
+    For the sets with more primitives `prepare` builds another training set and ignores this one. Of
+    upstream's files it is then empty, because no training file is read.
     """
     if settings.origin == "grammar":
         return split_commands("around right" if settings.set == "around_right" else "jump")

@@ -125,7 +125,10 @@ def write_translations(
 def iterate_training_pairs(
     scratch: Path, settings: Options, archives: dict[str, Path]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the aligned lines of all corpora. One corpus at a time is unpacked into `scratch`."""
+    """Yield the aligned lines of all corpora. One corpus at a time is unpacked into `scratch`.
+
+    Raises UserError for an archive that is broken or lacks a file, and for lines that do not pair.
+    """
     for corpus in settings.corpora:
         archive = archives[corpus.archive]
         raw = locate_raw_files(scratch, settings, corpus)

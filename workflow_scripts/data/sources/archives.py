@@ -49,9 +49,9 @@ def report_broken(path: Path, errors: tuple[type[Exception], ...] = BROKEN) -> I
 
 
 class LimitedStream(io.RawIOBase):
-    """The unpacked content of the archive at `path`.
+    """The unpacked content of the archive at `path`, or of one of its files.
 
-    Raises UserError after as many bytes as it may unpack to.
+    Reading raises UserError where it is damaged, and after as many bytes as it may unpack to.
     """
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
@@ -65,7 +65,8 @@ class LimitedStream(io.RawIOBase):
 
     def readinto(self, buffer) -> int:
         """Fill the buffer as far as content is left and return the number of bytes."""
-        content = self.stream.read(len(buffer))
+        with report_broken(self.path, DAMAGED):
+            content = self.stream.read(len(buffer))
         self.count += len(content)
         check_limits(self.path, self.count)
         buffer[: len(content)] = content
@@ -97,13 +98,12 @@ def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield (name, content) of the regular files of a zip, tar or deb.
 
-    Raises UserError if broken or too large.
+    Raises UserError if broken or too large; so does reading the content.
     """
     with report_broken(path, DAMAGED):
-        if zipfile.is_zipfile(path):
-            yield from _iterate_zip(path)
-        else:
-            yield from _iterate_tar(path)
+        members = _iterate_zip(path) if zipfile.is_zipfile(path) else _iterate_tar(path)
+        for name, content in members:
+            yield name, io.BufferedReader(LimitedStream(content, path))
 
 
 def _iterate_zip(path: Path) -> Iterator[tuple[str, IO[bytes]]]:

@@ -148,9 +148,9 @@ def list_merges(sentences: Iterable[str]) -> list[str]:
 
 
 def generate_phrase(rng: random.Random, kind: str) -> Pair:
-    """Generate a noun phrase and its translation.
+    """Generate a phrase of a kind, NP, VP or PP, and its translation.
 
-    It comes after a verb in a VP, and after a preposition in a PP.
+    A VP has a verb before the noun phrase, a PP a preposition; in Chinese the preposition is last.
     """
     determiner = rng.choice(sorted(DETERMINERS))
     adjective = rng.choice(sorted(ADJECTIVES))

@@ -94,7 +94,7 @@ def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
 def load_with_config(
     folder: Path, settings: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
 ) -> PreTrainedModel:
-    """Load the encoder of a folder, float32, in training mode.
+    """Load the encoder of a folder, float32, without a pooler, in training mode.
 
     Its dropout is that of `build_config(settings, vocabulary)`, with the vocabulary size of the
     folder. Raises UserError if the folder has no such model, or a broken one, or fewer layers than

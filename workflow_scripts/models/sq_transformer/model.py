@@ -41,7 +41,10 @@ def make_next_tokens(target_in: Tensor) -> Tensor:
 
 
 def drop_codes(states: Tensor, sentences: int) -> Tensor:
-    """Return the words [S, B, d] of B sentences: states [S, B, d], with codes [S, 2 B, d]."""
+    """Return the states [S, B, d] of the words of B sentences.
+
+    states: [S, B, d], or [S, 2 B, d] if those of the codes follow.
+    """
     return states[:, :sentences]
 
 
@@ -298,25 +301,26 @@ class SQTransformer(Seq2Seq):
     ) -> tuple[Tensor, SideTerms]:
         """Return (word logits [B, T, V], terms of the target) for target_in [B, T].
 
-        The stream of codes is that of the decoder's input; the codes of the terms, which are to be
-        predicted, are those of the next words.
+        The codes that enter the decoder are those of its input words. The codes in the terms, which
+        are to be predicted, are those of the next words.
         """
         real = target_in.t().ne(PAD)
         mask = make_causal_mask(target_in.size(1), target_in.device)
         # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
-        words = self.embed(self.target_embedding, target_in)
-        input_words = self.embed(self.target_embedding, target_in)
+        word_stream = self.embed(self.target_embedding, target_in)
+        words_to_quantise = self.embed(self.target_embedding, target_in)
         next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
         quantised = self.target_quantiser(next_words)
         self.target_quantiser.observe(next_words, quantised.codes, real)
-        code_stream = self._make_code_stream(input_words, self.target_quantiser(input_words))
-        states = self._join_streams(words, code_stream)
+        quantised_input = self.target_quantiser(words_to_quantise)
+        code_stream = self._make_code_stream(words_to_quantise, quantised_input)
+        states = self._join_streams(word_stream, code_stream)
         outputs = self.run_decoder(states, self.start_cache(memory), mask)
         output = self._select_output(outputs[-1], target_in.size(0))
         nearest = self.target_quantiser(output)
         prediction = None
         if self.predicts_clusters:
-            inputs = words if self.settings.clustering == "mmi" else code_stream
+            inputs = word_stream if self.settings.clustering == "mmi" else code_stream
             prediction = ClusterPrediction(
                 prior=self._predict_target(inputs, memory, mask),
                 posterior=quantised.scores,

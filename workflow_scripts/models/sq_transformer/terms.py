@@ -1,4 +1,4 @@
-"""What a training step of SQ-Transformer gives its objective, besides the word logits."""
+"""What the objective of SQ-Transformer reads of a training step, besides the word logits."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ class ClusterPrediction:
     """The prediction of codes from their context. X is K, or K + 1 with a mask code.
 
     prior [..., X]: logits of p(z | context). posterior [..., X]: scores of q(z | x) at the same
-    positions. predicted [...]: which of these count. They are all positions [S, B], or one of each
-    sentence [B].
+    positions. predicted [...]: False at positions that do not count. Here `...` is [S, B], all
+    positions, or [B], the one position of each sentence that was masked.
     marginal [..., X]: scores of q(z | x). averaged [...]: the positions over which q(Z) is the
     mean.
     """
@@ -28,14 +28,14 @@ class ClusterPrediction:
 
 @dataclass(frozen=True)
 class SideTerms:
-    """The terms of one side, the source or the target.
+    """What the objective reads of one side, the source or the target.
 
     embedded [S, B, d]: the embeddings e that were quantised. quantised: their codes z.
     real [S, B]: False on padding.
     output [S, B, d]: the final states. nearest: their nearest codes.
     next_codes [S, B]: the code that an output must predict. next_real [S, B]: whether there is one.
-    layers [layers, S, 2 B, d]: words and codes after each layer, with SRL.
-    prediction: with predictors of clusters.
+    layers [layers, S, 2 B, d]: words and codes after each layer; None without SRL.
+    prediction: None if the model has no predictors of clusters.
     """
 
     embedded: Tensor
@@ -51,7 +51,7 @@ class SideTerms:
 
 @dataclass(frozen=True)
 class TrainingTerms:
-    """The terms of both sides."""
+    """What the objective reads of both sides."""
 
     source: SideTerms
     target: SideTerms

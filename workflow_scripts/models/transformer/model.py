@@ -160,8 +160,9 @@ class Seq2Seq(nn.Module):
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """Return each layer's output [T, N, d] for embedded tokens [T, N, d].
 
-        With a causal `mask` these are all positions, without it the one position after those in
-        `cache`, to which it is added in place.
+        mask: causal, of self-attention. With it the tokens are all positions of the outputs. With
+        None they are one position, the next after those in `cache`. Either way the positions are
+        added to `cache` in place; `cache.mask` is that of the encoder's padding.
         """
         outputs = []
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):

@@ -1,6 +1,7 @@
 """Objective of SQ-Transformer.
 
-Its terms: next word, predictive clustering, commitment, next code, distance of the streams.
+The loss has these parts: next word, predictive clustering (with H(Z)), commitment, next code,
+output commitment, distance of the streams.
 """
 
 from dataclasses import dataclass

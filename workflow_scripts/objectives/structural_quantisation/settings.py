@@ -9,9 +9,10 @@ from workflow_scripts.tasks.settings import ObjectiveOfKind
 
 
 class Settings(ObjectiveOfKind):
-    """Weights of the terms next to the word cross-entropy; defaults of the official code for SCAN.
+    """Weights of the parts of the loss; that of the word cross-entropy is 1.
 
-    The weight of a term that the model lacks (no predictors, no second stream) has no effect.
+    Defaults are those of the official code for SCAN. The weight of a part that the model lacks (no
+    predictors, no second stream) has no effect.
     """
 
     kind: ClassVar[str] = "seq2seq"

@@ -403,7 +403,10 @@ def _find_failed_requirement(planned: PlannedClaim, cells: dict[str, Cell]) -> s
 
 
 def _average_planned_seeds(cell: Cell | None, seeds: list[int]) -> float | None:
-    """Return the mean of a cell over these seeds, or its computed number; None if a seed lacks."""
+    """Return the mean of a cell over `seeds`, which are not empty, or its computed number.
+
+    Returns None without a cell, or if one of the seeds is missing.
+    """
     if cell is None:
         return None
     if cell.status == COMPUTED:
@@ -464,10 +467,11 @@ def find_failed_floor(
 def _find_lowest_distance(
     side: Side, floor: float, are_errors: bool, quantile: float | None
 ) -> float:
-    """Return the lower end of the interval of how far a side is beyond the floor.
+    """Return the lower end of the interval of the distance between a side and the floor.
 
-    A side with a number has no interval, so its distance is returned. For one seed it is infinite,
-    so that it is not tested.
+    The distance is positive if the side is better than the floor: above it, or below it for errors.
+    A side with a computed number has no seeds and so no interval: its distance is returned. One
+    seed gives no interval either: inf is returned, so that the control passes.
     """
     if any(cell.status == COMPUTED for cell in side.cells):
         return floor - side.mean if are_errors else side.mean - floor

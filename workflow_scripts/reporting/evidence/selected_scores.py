@@ -72,9 +72,9 @@ def load_scores(path: Path) -> list[Score]:
 def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:
     """Select the scores of a cell.
 
-    Without a readout these are scores without one, if there are such: those of the best checkpoint.
-    A layer such as "25%" is the one nearest to that share of the deepest layer; of two equally
-    near, the earlier.
+    A selection without a readout takes the scores without one, which are those of the best
+    checkpoint; only if there are none, it takes the scores of all readouts. A layer such as "25%"
+    is the one nearest to that share of the deepest layer; of two equally near, the earlier.
     """
     wanted: dict[str, Any] = {"intervention": None} | dict(selection)
     wanted.pop("layer", None)

@@ -257,9 +257,9 @@ def read_tests(record: Path) -> dict[str, ExampleTest]:
 
 
 def find_text_faults(file: Path, recomputed: str) -> list[str]:
-    """Return the first line of a file that differs from the recomputed text, if any.
+    """Return a sentence about the first line of a file that differs from the recomputed text.
 
-    Both are shown from shortly before the change.
+    Returns no sentence if they are equal. It has both lines from shortly before the change.
     """
     text = file.read_bytes().decode(errors="replace")
     if text == recomputed:

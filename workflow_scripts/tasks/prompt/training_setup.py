@@ -159,8 +159,12 @@ def read_prompts(
 ) -> Prompts:
     """Read the prompts of a split for the model of `spec`.
 
-    Its tokenizer is in `tokenizer_folder`. Items whose answer has several tokens are left out. With
-    few answers that is an error. For the optional column `groups` see `encode_prompts`.
+    Its tokenizer is in `tokenizer_folder`. `encode_prompts` leaves out items whose answer has
+    several tokens, and explains the optional column `groups`.
+
+    Raises UserError for groups that do not fit the words, if `check_answers` finds that too much
+    was left out, for a prompt that is longer than the model allows, and for a tokenizer of another
+    model.
     """
     table = read_table(data, split, ["content", "label"])
     settings = get_prompt_settings(spec)

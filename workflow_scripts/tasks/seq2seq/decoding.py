@@ -268,9 +268,9 @@ def join_tokens(texts: Sequence[str], into: str) -> list[str]:
 def score_with_modules(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Decoding
 ) -> list[dict[str, Any]]:
-    """Return the score rows of the metric modules of the settings.
+    """Return the score rows of the metric modules that the settings name.
 
-    Outputs and references are joined.
+    outputs, references: one text per row of the split, already joined by `join_tokens`.
     """
     rows = []
     for name, content in settings.measures.items():
