@@ -70,6 +70,20 @@ def test_every_table_is_that_of_its_file(committed: Results):
         assert committed.latex(name) == (REFERENCE / f"tables/{name}.tex").read_text()
 
 
+def test_latex_of_some_rows_is_the_whole_without_the_others(committed: Results):
+    whole = committed.latex("cat/table2").splitlines()
+    some = committed.latex("cat/table2", rows=["CAT_mix", "BERT"]).splitlines()
+    absent = [line for line in whole if line not in some]
+    in_whole = iter(whole)
+    assert all(line in in_whole for line in some), "other lines, or in another order"
+    starts = {line.partition(" & ")[0].replace("\\", "") for line in absent}
+    others = set(committed.table("cat/table2").index.unique("row")) - {"CAT_mix", "BERT"}
+    assert others <= starts
+    assert [line for line in some if "Without training" in line] == []
+    with pytest.raises(UserError, match="the table has no row CAT_miks; did you mean 'CAT_mix'"):
+        committed.latex("cat/table2", rows=["CAT_miks"])
+
+
 def test_a_table_has_its_title_and_the_notes_below_it(committed: Results):
     text = (REFERENCE / "tables/cat/table2.md").read_text()
     table, wide = committed.table("cat/table2"), committed.wide("cat/table2")

@@ -9,7 +9,7 @@ docs/python.md has more examples, docs/results.md the meaning of the columns.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -234,20 +234,20 @@ class Results:
         paper, _, table = name.partition("/")
         return self._files.table(paper, table)
 
-    def latex(self, name: str) -> str:
+    def latex(self, name: str, rows: Collection[str] = ()) -> str:
         """Return a table as LaTeX, for the packages booktabs and xcolor.
 
-        It has published and reproduced numbers, the seeds, and the notes. It is the file `.tex` of
-        the table, or in a folder of before there was one, made of its Markdown. Raises UserError
-        for an unknown name.
+        It has published and reproduced numbers, the seeds, and the notes: the file `.tex` of the
+        table. With `rows`, labels of rows, it has these alone, in the order of the table. Raises
+        UserError for an unknown name or row.
         """
         files = self._find_table(name)
-        if files.latex.exists():
+        if files.latex.exists() and not rows:
             return files.latex.read_text(encoding="utf-8")
         from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
         try:
-            return format_parsed_table(files.markdown.read_text(encoding="utf-8"))
+            return format_parsed_table(files.markdown.read_text(encoding="utf-8"), rows)
         except (OSError, ValueError) as error:
             raise UserError(f"{files.markdown}: {error}; ./reproduce makes it again") from error
 

@@ -15,7 +15,7 @@ from workflow_scripts.provenance.spec_fingerprints import fingerprint_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--spec FILE`, or `--task T --scale S` from the catalogue."""
+    """Add the arguments of the command."""
     add_task_arguments(parser)
     parser.add_argument(
         "--downloads",

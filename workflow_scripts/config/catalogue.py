@@ -48,7 +48,7 @@ class Paper:
         return cells
 
     def match_cells(self, pattern: str) -> list[TableCell]:
-        """Return the cells that a side of a claim names."""
+        """Return the cells that a key, or a pattern with `*`, of a side of a claim matches."""
         if pattern in self.cells:
             return [self.cells[pattern]]
         if "*" not in pattern:

@@ -242,9 +242,9 @@ def _check_module(
 
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
-    """Yield tables with a metric, split or subset that the runs of a cell have at no scale.
+    """Yield a sentence for each metric, split or subset that the runs of a cell have at no scale.
 
-    Of each name it is the first such cell.
+    Each is named once per table, with the first cell that has it.
     """
     names_of_scores: dict[tuple[VariantKey, bool], dict[str, Collection[str]]] = {}
     for name, display in paper.displays.items():

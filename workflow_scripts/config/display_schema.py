@@ -430,7 +430,7 @@ class Claim(ClaimOptions):
 
 
 def list_cells(side: str | float | list[str] | None) -> list[str]:
-    """Return the cells that a side of a claim names; none if it is a number."""
+    """Return the keys of cells, or patterns, of a side of a claim; none if it is a number."""
     if isinstance(side, list):
         return side
     if isinstance(side, str):

@@ -267,7 +267,7 @@ def _place_run(
     free_from: list[float],
     ends: dict[Job, float],
 ) -> bool:
-    """Add the jobs of a run to `ends`, and the slots that they take to `free_from`.
+    """Add the end of each job of a run to `ends`; set the slot that it takes in `free_from` to it.
 
     Return whether their times are known. If not, both hold only a part of the jobs, and must not be
     used.
@@ -288,7 +288,10 @@ def _place_run(
 def make_estimate(
     catalogue: Catalogue, config: Config, machine: Machine, is_done: Callable[[Job], bool]
 ) -> Callable[[Job], float | None]:
-    """Return a function that estimates each job once; one that is done takes no time."""
+    """Return a function that estimates the seconds of a job, once for each job.
+
+    One that is done takes 0; None if the time is unknown.
+    """
     estimates: dict[Job, float | None] = {}
 
     def estimate(job: Job) -> float | None:

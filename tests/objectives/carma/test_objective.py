@@ -569,3 +569,5 @@ def test_thirds_of_the_blocks(third, of_twelve, of_eight, of_four):
             == blocks
         )
     assert len(settings.list_mi_blocks(2)) == len(settings.list_mi_blocks(4)) == 2
+    with pytest.raises(ValueError, match="third reads at least 2 blocks, but the model has 1"):
+        settings.check_blocks(1)

@@ -133,7 +133,7 @@ def encode_documents(tokenizer: "Tokenizer", documents: Sequence[Document]) -> d
 
 
 def describe_answers(tokenizer: "Tokenizer", items: Sequence[Item]) -> str:
-    """Say of how many words and items of the inverse dictionary the answer is one token."""
+    """Say how many words of the inverse dictionary are one token, and answer how many items."""
     labels = Counter(item.label for item in items)
     one_token = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
     n_answered = sum(labels[label] for label in one_token)

@@ -83,9 +83,10 @@ def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
 
 
 def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
-    """Return the limited content of a buffered stream from the archive at `path`.
+    """Return the content of a buffered stream from the archive at `path`.
 
-    It is decompressed if it is gz, bz2 or xz.
+    It is decompressed if it is gz, bz2 or xz. Reading it raises UserError where it is damaged, and
+    after as many bytes as it may unpack to.
     """
     content = stream
     for magic, opener in OPENERS.items():

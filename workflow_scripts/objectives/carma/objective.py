@@ -234,7 +234,7 @@ class CarmaLoss:
         return loss, parts | {name: value.detach() for name, value in losses.items()}
 
     def _list_read_blocks(self, block_count: int) -> range:
-        """Return all blocks between the first and the last that a loss reads.
+        """Return all blocks from the first to the last that a loss reads, both included.
 
         Raises UserError if the model lacks one of them.
         """

@@ -78,6 +78,8 @@ class Settings(StrictModel):
         """Raise ValueError if a model with `count` blocks lacks a block that a loss reads."""
         if not self.weight:
             return
+        if self.third != "none" and count < 2:
+            raise ValueError(f"third reads at least 2 blocks, but the model has {count}")
         blocks_of = {}
         if self.mi:
             blocks_of["last_block_mi"] = self.list_mi_blocks(count)

@@ -57,7 +57,10 @@ def print_claims(path: Path, scale: str) -> None:
 
 
 def print_claim_summary(console: Console, path: Path, scale: str) -> None:
-    """Print a claims.csv in a few lines: primary claims, decided ones first, and counts of all."""
+    """Print a claims.csv in a few lines: some primary claims, and how many claims of each verdict.
+
+    The primary claims are those that are run, decided ones first, at most MOST_LINES.
+    """
     rows = read_claim_rows(path)
     primary = sorted(
         (row for row in rows if row.is_primary), key=lambda row: VERDICTS.index(row.verdict)

@@ -36,9 +36,9 @@ class Pair:
 def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw two lines for each pair, with the agreement of each entry of `runs` on the right.
 
-    Agreement is the share of heads that attend most to the same token in both sentences, the mean
-    over seeds. The last column counts the seeds in which our codes are one sequence, too. In the
-    plotted data, `published` marks rows without a measurement.
+    Agreement is the percentage of (layer, head, query) that attend most to the same position in
+    both sentences, the mean over seeds. The last column counts the seeds in which our codes are one
+    sequence, too. In the plotted data, `published` marks rows without a measurement.
     """
     display = options.published
     entries = inputs.display.runs
@@ -59,7 +59,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             of_entry = select_entry(of_pair, entry)
             row = {"pair": number, "first": first, "second": second, "model": entry.panel}
             row |= {"agreement": of_entry["agreement"].mean(), "seeds": len(of_entry)}
-            rows.append(row | {"same_codes": by_seed.sum()})
+            rows.append(row | {"same_codes": by_seed.sum(min_count=1)})
     plotted = pandas.DataFrame(rows)
     figure, axes = make_text_page(2 * len(pairs))
     requested = [entry.panel for entry in entries if inputs.list_seeds(entry)]

@@ -90,9 +90,9 @@ def list_workflow_files() -> list[Path]:
 
 
 def list_requested_files(results: ScaleFolder, catalogue: Catalogue, config: Config) -> list[Path]:
-    """List the files of the scale that belong to the configuration, without the latter itself.
+    """List the existing files of the scale that the configuration asks for, but not config.json.
 
-    Files that do not exist are left out.
+    All files of an analysis count.
     """
     expected = {*list_expected_results(catalogue, config, results), results.page, results.report}
     for file in list(expected):

@@ -340,13 +340,13 @@ def draw_curve_panel(
     top: float,
     width: int,
 ) -> str:
-    """Draw the curves of one logged value, from y = `top` down.
+    """Draw the curves of one logged value: the plot from y = `top` down, the name above it.
 
     runs: (step, value) of each. variants: of all panels, in the order of their looks.
     """
     bottom = top + PANEL_HEIGHT
-    steps: list[float | None] = []
-    values: list[float | None] = []
+    steps: list[float] = []
+    values: list[float] = []
     for points in runs.values():
         for step, value in points:
             steps.append(step)

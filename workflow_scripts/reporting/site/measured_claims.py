@@ -237,7 +237,7 @@ def _collect_curves(runs: list[Run], lines: dict[Run, list[dict[str, str]]]) -> 
 
 
 def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
-    """Make the cells of both sides, in turn if the sides have equally many.
+    """Make the cells of both sides, left and right alternating if they have equally many.
 
     lines: of claim_sides.csv, those of the claim. A cell that a side names has no values without a
     line; a number, and a cell that a pattern with `*` matches, are there by their lines alone.

@@ -1,7 +1,11 @@
 """Read a table from its Markdown, to format it again without the scores that it was made of."""
 
 import re
+from collections.abc import Collection
+from dataclasses import replace
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN
 from workflow_scripts.reporting.tables.formats import format_latex_table
 from workflow_scripts.reporting.tables.layout import CellText, Grid, Line
@@ -14,10 +18,11 @@ NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
 RIGHT = "---:"  # under the head of a published number
 
 
-def format_parsed_table(markdown: str) -> str:
+def format_parsed_table(markdown: str, labels: Collection[str] = ()) -> str:
     """Return the LaTeX of a table, the same that is made with its Markdown.
 
-    Raises ValueError for a text that `format_markdown_table` has not written.
+    labels: of the rows to keep; without any, all rows are kept. Raises ValueError for a text that
+    `format_markdown_table` has not written, and UserError for an unknown label.
     """
     title, notes = parse_table_text(markdown)
     rows = [FIELD.findall(line) for line in markdown.splitlines() if line.startswith("|")]
@@ -40,7 +45,28 @@ def format_parsed_table(markdown: str) -> str:
         cells = _parse_cells(fields, is_published, protocol)
         lines.append(Line(heading, restore_markdown_text(label), cells))
         heading = ""
+    if labels:
+        lines = _select_lines(lines, labels)
     return format_latex_table(title, _make_grid(heads[1:], is_published, lines), notes)
+
+
+def _select_lines(lines: list[Line], labels: Collection[str]) -> list[Line]:
+    """Return the lines with these labels; the first kept line of a group gets its heading.
+
+    Raises UserError for a label that no line has.
+    """
+    known = [line.label for line in lines]
+    for label in labels:
+        if label not in known:
+            raise UserError(f"the table has no row {label}; {suggest_name(label, known)}")
+    selected = []
+    heading = ""
+    for line in lines:
+        heading = line.heading or heading
+        if line.label in labels:
+            selected.append(replace(line, heading=heading))
+            heading = ""
+    return selected
 
 
 def _make_grid(heads: list[str], is_published: list[bool], lines: list[Line]) -> Grid:

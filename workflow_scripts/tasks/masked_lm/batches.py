@@ -28,6 +28,7 @@ BY_ANOTHER = 0.1  # share of these that another token replaces
 # length tells nothing.
 NEIGHBOURS = 1000
 IGNORED = -100  # the label of what is not predicted
+SPECIAL_TOKENS_OF_PAIR = 3  # [CLS], and [SEP] twice
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,12 @@ class MaskedBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class Orders:
-    """Orders of the pairs of a split; see `data.formats.mapped_pairs`. All but `counts` are [N]."""
+    """Orders of the pairs of a split.
+
+    by_second [N]: rows sorted by the tokens of the second sentence. rank [N]: the position of each
+    row in `by_second`. by_length [N]: rows sorted by the tokens of the pair. counts: the number of
+    pairs with 0, 1, 2, ... tokens, without special ones.
+    """
 
     by_second: np.ndarray
     rank: np.ndarray
@@ -61,12 +67,17 @@ class Orders:
 
 
 def compute_orders(first: RaggedSequences, second: RaggedSequences, limit: int) -> Orders:
-    """Compute the orders of pairs of first and second sentences, at most `limit` tokens a pair."""
+    """Compute the orders of pairs of first and second sentences.
+
+    The length of a pair is at most `limit` tokens, with the special ones; pairs of equal length are
+    sorted by their second sentence.
+    """
     by_second = np.argsort(second.length, kind="stable")
     rank = np.empty_like(by_second)
     rank[by_second] = np.arange(len(by_second))
     length = first.length + second.length
-    by_length = np.lexsort((second.length, np.minimum(length + 3, limit)))
+    cut_length = np.minimum(length + SPECIAL_TOKENS_OF_PAIR, limit)
+    by_length = np.lexsort((second.length, cut_length))
     return Orders(by_second, rank, by_length, counts=np.bincount(length))
 
 
@@ -193,7 +204,7 @@ def find_batch_ends(
     The rows are not read. counts[n]: number of rows of n tokens without special ones.
     """
     last = counts.cumsum()  # the end of the rows of each length
-    width = np.minimum(np.arange(len(counts)) + 3, limit)
+    width = np.minimum(np.arange(len(counts)) + SPECIAL_TOKENS_OF_PAIR, limit)
     fitting = max(batch_tokens, limit) // width
     ends = [0]
     while ends[-1] < last[-1]:

@@ -133,7 +133,10 @@ def _list_single_words(table: pa.Table, tokenizer: Tokenizer) -> list[LexiconEnt
 
 
 def _merge_spellings(entries: list[LexiconEntry]) -> dict[tuple[int, ...], set[int]]:
-    """Return the sememes of each word, by its pieces."""
+    """Return the sememes of each word, by its pieces.
+
+    They are those of its entries in the tokenizer's spelling, or of all its entries if none is.
+    """
     with_exact_key = {entry.pieces for entry in entries if entry.is_exact}
     sememes_of_word: dict[tuple[int, ...], set[int]] = {}
     for entry in entries:

@@ -38,7 +38,10 @@ class Kind(TaskKind):
         return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SentenceModel:
-        """Load encoder and head. Raises UserError if a file is missing or broken."""
+        """Load encoder and head; a head without weights in the checkpoint stays untrained.
+
+        Raises UserError if a file is missing, broken or of another model.
+        """
         outputs = len(checkpoint.labels) if checkpoint.labels else 1
         encoder_settings = checkpoint.spec.model.settings
         settings = checkpoint.spec.problem
