@@ -214,8 +214,8 @@ def expand_display(axes: Axes, units: Units | None, display: Entry, place: str) 
 def add_test_set(entries: list[Entry], others: list[Entry], fixed: set[str]) -> list[Entry]:
     """Add the whole test set to the rows or columns that name a task.
 
-    They are left as they are if the other side names an analysis. fixed: keys of the test set that
-    are not added to `entries`, because `others` set them, and `entries` would win over `others`.
+    If the other side names an analysis, nothing is added. fixed: keys (split, subset) that the
+    other side sets itself; adding them here would override it.
     """
     if any("analysis" in other for other in others):
         return entries

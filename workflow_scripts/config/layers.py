@@ -1,7 +1,8 @@
 """Merge the settings of a run from three layers, and remember where each value is set.
 
 A later layer overwrites an earlier one key by key: task, method, variant. In a task or a method its
-own settings come first, then the rules of its `when`, from top to bottom. The defaults of the code
+own settings come first, after those that it `extends`, then the rules of `when` that apply,
+inherited ones first, from top to bottom. The defaults of the code
 come in when the result is parsed.
 """
 

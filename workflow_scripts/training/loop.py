@@ -43,7 +43,7 @@ def train(
     """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
     `settings` count steps (`Training.count_steps`), not epochs. Update k, from 1, uses the k-th
-    batch of all epochs in a row, each in an order of its own. The state is saved every
+    batch of the epochs in a row; each epoch has another order. The state is saved every
     `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model
     has the last weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM
     or SIGINT, also in the last step, and UserError for a non-finite loss. Both leave a state to
@@ -106,10 +106,10 @@ def enter_stage(name: str, reporter: Reporter, timer: StepTimer) -> Iterator[Non
 
 
 class EpochOrder:
-    """The batches in the order of the updates: that of an epoch depends on seed and epoch alone.
+    """The batches in the order of the updates, which seed and epoch alone decide.
 
-    Batches that are a sequence stay as they are, and are permuted; shuffled ones have other
-    examples in each epoch.
+    Batches that are a sequence keep their examples; only their order is another in each epoch.
+    `ShuffledBatches` also have other examples in each epoch.
     """
 
     def __init__(self, batches: Sequence[Any] | ShuffledBatches, seed: int):

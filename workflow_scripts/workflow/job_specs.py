@@ -1,7 +1,7 @@
-"""Resolve what the jobs of runs, data and candidates are given.
+"""Resolve what the jobs of data, runs, searches and analyses are given, and write it to files.
 
-It is written to results/<scale>/specs/. YAML is resolved here alone: a job reads its spec file, and
-neither catalogue/ nor papers/.
+The files are in results/<scale>/specs/. These jobs read their spec file, and neither catalogue/ nor
+papers/; jobs of tables, figures and claims read both.
 """
 
 import json

@@ -135,8 +135,8 @@ def load_commands(
 ) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of the grammar or of upstream's files.
 
-    For the sets with more primitives `prepare` builds another training set and ignores this one. Of
-    upstream's files it is then empty, because no training file is read.
+    For the sets with more primitives `prepare` uses `make_renamed_training_set` in place of
+    `train`, which is then empty with upstream's files, since no training file is read.
     """
     if settings.origin == "grammar":
         return split_commands("around right" if settings.set == "around_right" else "jump")

@@ -306,7 +306,8 @@ class SQTransformer(Seq2Seq):
         """
         real = target_in.t().ne(PAD)
         mask = make_causal_mask(target_in.size(1), target_in.device)
-        # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
+        # The embeddings of the words that enter the decoder, of the codes that enter it, and of the
+        # codes to predict have independent dropout.
         word_stream = self.embed(self.target_embedding, target_in)
         words_to_quantise = self.embed(self.target_embedding, target_in)
         next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
@@ -372,7 +373,10 @@ class SQTransformer(Seq2Seq):
         code_stream: Tensor,
         quantised: Quantised,
     ) -> ClusterPrediction:
-        """Predict the code of one masked position of each sentence, or of all but the first."""
+        """Predict the code of one masked word of each sentence.
+
+        With the causal predictor: the codes of all words but the first.
+        """
         quantiser = self.source_quantiser
         real = source.t().ne(PAD)
         reads_words = self.settings.clustering == "mmi"

@@ -10,13 +10,16 @@ from workflow_scripts.models.transformer.model import Seq2SeqOutput
 
 @dataclass(frozen=True)
 class ClusterPrediction:
-    """The prediction of codes from their context. X is K, or K + 1 with a mask code.
+    """The prediction of codes from their context.
+
+    X is K, or K + 1 on a side with a mask code, whose score is -inf.
 
     prior [..., X]: logits of p(z | context). posterior [..., X]: scores of q(z | x) at the same
     positions. predicted [...]: False at positions that do not count. Here `...` is [S, B], all
     positions, or [B], the one position of each sentence that was masked.
-    marginal [..., X]: scores of q(z | x). averaged [...]: the positions over which q(Z) is the
-    mean.
+    marginal [..., X]: scores of q(z | x) whose mean is q(Z), for H(Z). They are those of
+    `posterior`, and with a causal predictor of the source also those of the first position.
+    averaged [...]: False at positions that the mean leaves out.
     """
 
     prior: Tensor

@@ -161,10 +161,10 @@ def explain_not_run(cell: Cell, scale: str) -> Cell:
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
     """Make a cell from one score per seed of a variant; with `over`, from gains over another one.
 
-    The scores are those of the runs, or of an analysis of them; those of the other variant, the
-    baseline, are always those of its runs. The note counts the seeds for which the variant's score
-    is undefined, and those that are not run although they were asked for. If variant or baseline is
-    withheld, so is the cell, which keeps its seeds.
+    The scores are those of the runs, or of an analysis of them. Scores of the baseline, the variant
+    that `over` names, are always those of runs. The note counts the seeds for which the variant's
+    score is undefined, and those that are not run although they were asked for. If variant or
+    baseline is withheld, so is the cell, which keeps its seeds.
     """
     variant = VariantKey(entry.task, entry.method, entry.variant_name)
     selection = variant._asdict() | {"metric": entry.metric} | entry.selectors
