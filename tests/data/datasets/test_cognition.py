@@ -103,6 +103,22 @@ def test_upstreams_split(made):
     assert prepared.whole_targets == ["cg_test"]
 
 
+def test_a_fifth_of_the_new_compounds_sentences_for_validation_stays_inside_the_test_set(made):
+    prepared = prepare_data(cognition, {"cg_valid_share": 0.2}, files_in(made))
+    test = {example.source: example.target for example in prepared.splits["cg_test"]}
+    sample = prepared.splits["cg_valid"]
+    assert (len(sample), len(test)) == (36, 180)
+    # The same sentences; only their targets are split, into words of the training set.
+    for example in sample:
+        assert example.target.replace("@@ ", "").replace(" ", "") == test[example.source]
+    known = {token for example in prepared.splits["train"] for token in example.target.split(" ")}
+    tokens = [token for example in sample for token in example.target.split(" ")]
+    assert sum(token in known for token in tokens) > 0.95 * len(tokens)
+    assert prepared.whole_targets == ["cg_test"] and "cg_valid: 36 of the 180" in prepared.notes[0]
+    again = prepare_data(cognition, {"cg_valid_share": 0.2}, files_in(made))
+    assert again.splits["cg_valid"] == sample
+
+
 def test_the_draw_depends_on_the_seed_alone(made):
     options = REDUCED | {"held_out": 20}
     first, again, other = (

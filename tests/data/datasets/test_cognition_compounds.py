@@ -11,7 +11,8 @@ from tests.data.datasets.test_cognition import REDUCED, files_in, spans
 from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cognition, cognition_compounds
-from workflow_scripts.data.datasets.cognition_compounds import is_trained_on, split_into_words
+from workflow_scripts.data.datasets.cognition import split_into_words
+from workflow_scripts.data.datasets.cognition_compounds import is_trained_on
 from workflow_scripts.evaluation.compounds import PARTS
 
 OPTIONS = REDUCED | {"trained_share": 0.2, "salt": "recompose"}

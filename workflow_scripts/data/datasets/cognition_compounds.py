@@ -17,7 +17,6 @@ the new compounds is in `train`.
 """
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -34,7 +33,6 @@ from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cognition import write_cognition
 from workflow_scripts.evaluation.compounds import MODIFIERS, PART_OF, split_compound
 
-RARE = 0.1  # how often a character counts as a word if it is none in `train`
 MODIFIER_TEXTS = {name: text for text, name in MODIFIERS.items()}
 
 
@@ -79,7 +77,7 @@ def split_by_compound(
     new = select_new_compounds(numbers, settings)
     usual = drop_compounds(dataset.splits["train"], new)
     added = drop_compounds([row for row, compound in pairs if compound not in new], new)
-    train = usual + split_targets(added, usual, split_words)
+    train = usual + cognition.split_targets(added, usual, split_words)
     tested = [(row, compound) for row, compound in pairs if compound in new]
     atoms = count_atoms(new, (row.source for row in train))
     rarest = min(atoms, key=atoms.__getitem__)
@@ -144,23 +142,6 @@ def select_new_compounds(compounds: Collection[str], settings: Options) -> set[s
     return new
 
 
-def split_targets(
-    rows: Sequence[Example], usual: Sequence[Example], split_words: Callable[[str], str]
-) -> list[Example]:
-    """Split the targets of rows of `cg_test`, whole texts, into subwords.
-
-    What a word is, is seen in the targets of the `usual` rows.
-    """
-    words: Counter[str] = Counter()
-    for row in usual:
-        words.update(row.target.replace("@@ ", "").split(" "))
-    words_of_rows = split_into_words([row.target for row in rows], words)
-    examples = []
-    for row, words_of_row in zip(rows, words_of_rows, strict=True):
-        examples.append(Example(row.source, split_words(" ".join(words_of_row))))
-    return examples
-
-
 def is_trained_on(compound: str, salt: str, share: float) -> bool:
     """Return whether the sha256 of `<salt>/<compound>` is in the first `share` of all digests."""
     digest = hashlib.sha256(f"{salt}/{compound}".encode()).digest()
@@ -171,26 +152,6 @@ def drop_compounds(rows: Sequence[Example], compounds: Iterable[str]) -> list[Ex
     """Return the rows whose source has none of the compounds."""
     phrases = PhraseIndex(compounds)
     return [row for row in rows if not phrases.is_part_of(row.source)]
-
-
-def split_into_words(texts: Sequence[str], words: Counter[str]) -> list[list[str]]:
-    """Split each text into its most probable sequence of words.
-
-    A word is as probable as it is frequent in `words`. Upstream splits Chinese in all its files but
-    `cg_test`. On 2,000 of these sentences, with the words of the others, 97% of upstream's words
-    are found.
-    """
-    from tokenizers import Tokenizer
-    from tokenizers.models import Unigram
-
-    characters = sorted(set("".join(texts)))
-    counts = dict.fromkeys(characters, RARE) | words
-    # The library needs an entry for unknown characters, the first; there are none.
-    vocabulary = [("", 0.0)]
-    for word, count in counts.items():
-        vocabulary.append((word, math.log(count / words.total())))
-    tokenizer = Tokenizer(Unigram(vocabulary, unk_id=0))
-    return [encoded.tokens for encoded in tokenizer.encode_batch(list(texts))]
 
 
 def count_atoms(compounds: Iterable[str], sentences: Iterable[str]) -> dict[str, int]:
