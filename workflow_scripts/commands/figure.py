@@ -21,13 +21,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the files. A panel whose runs are not requested at the scale says so."""
+    """Write <display>.svg, .png, .csv and .json into the folder `--out`.
+
+    A panel whose runs are not requested at the scale says so. Raises UserError for unknown names
+    and missing scores.
+    """
     catalogue = load_catalogue()
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     drawn = draw_figure(find_results(catalogue, args), args.display, runs)
     files = FigureFiles(args.out, args.display)
 
+    # Imports matplotlib, which takes a second.
     from workflow_scripts.reporting.figures.style import save_figure, use_style
 
     with use_style():

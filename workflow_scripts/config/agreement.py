@@ -61,7 +61,10 @@ def check_published(folder: Path, paper: Paper) -> Iterator[str]:
 
 
 def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield tables with a cell without a metric or a unit, the first such cell of each."""
+    """Yield a line for each table with cells without a metric, and for each without a unit.
+
+    It names the first of these cells.
+    """
     for name, display in paper.displays.items():
         if not isinstance(display, TableDisplay):
             continue

@@ -218,7 +218,7 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
 
 
 def check_run(catalogue: Catalogue, run: Run) -> None:
-    """Raise UserError, with the nearest name, if the catalogue has no such run."""
+    """Raise UserError if the catalogue has no such run, with the nearest name or the known ones."""
     tasks, methods = catalogue.tasks, catalogue.methods
     if run.task not in tasks:
         problem = f"no task '{run.task}' in catalogue/; {suggest_name(run.task, tasks)}"

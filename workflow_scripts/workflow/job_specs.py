@@ -222,7 +222,7 @@ def write_spec_files(specs: Specs, jobs: Iterable[Job]) -> None:
 def _add_job(
     contents: dict[Path, SpecFile], specs: Specs, rule: str, wildcards: dict[str, str]
 ) -> None:
-    """Add the specs that a job is given, by their files; none for a report."""
+    """Add the specs that a job is given, by their files; none for a download or a report."""
     scale = wildcards.get("scale", "")
     files = _get_spec_folder(scale)
     if rule == "prepare":
@@ -261,7 +261,7 @@ def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: Run, scale: str)
 def _add_search(
     contents: dict[Path, SpecFile], specs: Specs, variant: VariantKey, scale: str
 ) -> None:
-    """Add a search with the run that it starts from."""
+    """Add a search and, if it starts from a run, that run with those before it."""
     job_spec = specs.get_search(variant, scale)
     contents[_get_spec_folder(scale).search(variant)] = job_spec
     if isinstance(job_spec.spec.origin, ParentRun):

@@ -86,8 +86,8 @@ class EvaluationTexts:
     """Held-out sentences, and pairs of phrases that must not both occur in one text.
 
     whole: the words of each sentence. parts: what a text must not contain of them, RUN consecutive
-    words, or all words of a shorter sentence. partners: first phrase of a pair -> the second ones.
-    lengths: of all phrases, in words.
+    words, or all words of a sentence with fewer than RUN and at least SHORT. partners: first phrase
+    of a pair -> the second ones. lengths: of all phrases, in words.
     """
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):

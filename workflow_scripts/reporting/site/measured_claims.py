@@ -12,7 +12,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.common.result_folders import ExportFolder, ReportFolder
-from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.common.run_names import START, Run, VariantKey
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay
@@ -314,6 +314,8 @@ def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
     trained: list[VariantKey] = []
     for variant in variants:
         task = variant.weights
-        if task:  # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`
+        # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`. `ft@start` has
+        # the weights that `ft` starts from, and no training.
+        if task not in (None, START):
             trained.append(variant.trained_variant._replace(task=task))
     return variants + trained

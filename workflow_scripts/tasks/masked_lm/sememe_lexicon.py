@@ -146,6 +146,10 @@ def _merge_spellings(entries: list[LexiconEntry]) -> dict[tuple[int, ...], set[i
 
 
 def _build_lexicon(sememes_of_word: dict[tuple[int, ...], set[int]]) -> SememeLexicon:
+    """Build the lexicon of at least one word: pieces -> sememes.
+
+    Of words with equal hashes only one is in it.
+    """
     words = list(sememes_of_word)
     length = np.array([len(pieces) for pieces in words])
     starts = np.cumsum(length) - length
