@@ -112,6 +112,19 @@ def test_a_real_update_has_the_same_products_but_for_selected_positions(name: st
     assert count.parameters == sum(weight.numel() for weight in model.parameters())
 
 
+def test_a_text_costs_its_matrix_products_with_the_scores_of_every_next_token():
+    """The default is GPT-2's architecture at `full`, whose position embeddings cost nothing."""
+    spec = make_spec("text-bpe-4k/gpt2-small/pretrain", layers=LAYERS, heads=4, width=WIDTH)
+    count = count_update(spec, BatchSizes(B, (S,), (V,)))
+    inner = spec.model.settings.feed_forward
+    projections = 4 * multiply(B * S, WIDTH, WIDTH)
+    attention = 2 * B * multiply(S, WIDTH, S)
+    feed_forward = 2 * multiply(B * S, WIDTH, inner)
+    scores = multiply(B * (S - 1), WIDTH, V)
+    forward = LAYERS * (projections + attention + feed_forward) + scores
+    assert count.flops == pytest.approx(3 * forward, rel=0.02) and count.how == "counted"
+
+
 def test_no_numbers_are_needed_for_a_model_of_three_billion_parameters():
     spec = make_spec("idm/llama-large/carma")
     count = count_update(spec, BatchSizes(32, (20,), (128_256,)))

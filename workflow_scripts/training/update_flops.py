@@ -22,6 +22,7 @@ from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.language_modelling.training_setup import TextBatch, compute_text_loss
 from workflow_scripts.tasks.masked_lm.batches import MASKED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 from workflow_scripts.tasks.masked_lm.model import build as build_pretraining
@@ -127,7 +128,7 @@ def _count_fake(spec: RunSpec, sizes: BatchSizes) -> UpdateCount:
         attempts.append((setup.loss, "counted without the objective"))
     for loss, how in attempts:
         try:
-            counted = count_pass(setup.model, loss, batch)
+            counted = count_pass(setup.model, loss, batch, SELECTED.get(spec.kind, 1.0))
         except (NotImplementedError, RuntimeError):  # an operation that needs numbers
             continue
         memory = states + counted.stored
@@ -144,15 +145,14 @@ class CountedPass(NamedTuple):
     stored: int
 
 
-def count_pass(model: nn.Module, loss: Loss, batch: Any) -> CountedPass:
+def count_pass(model: nn.Module, loss: Loss, batch: Any, share: float) -> CountedPass:
     """Count what a loss and its gradients need: FLOPs, started operations and stored bytes.
 
-    A selection of examples by a boolean, whose size needs numbers, is assumed to keep the share
-    MASKED: only masked language models have one.
+    share: of the positions, that a selection by booleans keeps; how many are true needs numbers.
     """
     storages = {weight.untyped_storage()._cdata for weight in model.parameters()}
     stored = StoredBytes(storages)
-    selection = AssumedSelection(MASKED)
+    selection = AssumedSelection(share)
     counter = FlopCounterMode(display=False)
     with ExitStack() as stack:
         stack.enter_context(selection)
@@ -203,6 +203,16 @@ def set_up_prompt(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, Prom
     )
 
     loss = partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing)
+    return TrainingSetup(model, loss, [batch], None), batch
+
+
+def set_up_language_modelling(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, TextBatch]:
+    """Return model and loss of a pre-training that predicts every next token, and a batch."""
+    (vocabulary,) = sizes.vocabulary
+    model = import_model(spec.model.name).build(spec.model.settings, vocabulary)
+    shape = (sizes.sentences, *sizes.tokens)
+    batch = TextBatch(ids=make_ids(*shape), real=make_flags(*shape))
+    loss = partial(compute_text_loss, label_smoothing=spec.problem.label_smoothing)
     return TrainingSetup(model, loss, [batch], None), batch
 
 
@@ -271,9 +281,12 @@ def _build_encoder(spec: RunSpec, sizes: BatchSizes) -> Any:
     return encoder
 
 
-# kind of task -> function that makes model, loss and batch. language_modelling is no kind of the
-# papers' own models.
+# kind of task -> the share of positions that its loss selects; all if it is not here. Of texts all
+# tokens are predicted but the first.
+SELECTED = {"masked_lm": MASKED}
+# kind of task -> function that makes model, loss and batch
 SETUPS: dict[str, Callable[[RunSpec, BatchSizes], tuple[TrainingSetup, Any]]] = {
+    "language_modelling": set_up_language_modelling,
     "masked_lm": set_up_masked_lm,
     "prompt": set_up_prompt,
     "question_answering": set_up_question_answering,

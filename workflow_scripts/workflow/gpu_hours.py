@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_csv, write_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
@@ -276,11 +277,20 @@ def list_terms(spec: RunSpec) -> list[str]:
 
 
 def find_batch_sizes(catalogue: Catalogue, spec: RunSpec) -> BatchSizes:
-    """Return the sizes of a typical batch of a training: `sizes` of its task."""
+    """Return the sizes of a typical batch of a training: `sizes` of its task.
+
+    Raises UserError for a task that needs them and has none.
+    """
     sizes = catalogue.tasks[spec.task].sizes
     tokens = tuple(sizes.tokens) if sizes else ()
     if not tokens:
-        tokens = (spec.problem.model_dump()["longest"],)
+        longest = spec.problem.model_dump().get("longest")
+        if longest is None:
+            raise UserError(
+                f"task {spec.task}: its GPU-hours cannot be counted without its sizes; "
+                "add `sizes: {tokens: [...], vocabulary: [...]}` to it in catalogue/tasks"
+            )
+        tokens = (longest,)
     sentences = spec.training.batch_tokens // max(tokens)
     if isinstance(spec.training, TextTraining) and spec.training.batch_sentences:
         sentences = min(sentences, spec.training.batch_sentences)
