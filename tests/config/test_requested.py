@@ -398,6 +398,7 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     assert str(fingerprint_training(resolve_training(catalogue, run, "small"))) == str(before)
 
 
+@pytest.mark.slow
 def test_a_training_records_the_plan_that_names_it(copy: Path):
     """A comment changes the recorded sum, and nothing by which Snakemake would train again."""
     name, made = "scan-jump-x2/transformer/default/seed-1", {}

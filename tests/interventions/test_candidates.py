@@ -252,6 +252,7 @@ def test_resources_without_a_pipeline_are_one_line(resources):
         build(["dog"], resources, Options(vectors="spacy"))
 
 
+@pytest.mark.slow
 def test_a_whole_data_set_of_real_glosses(real, tmp_path):
     glosses = {
         re.sub(r"\([^)]*\)", "", synset.gloss).split(";")[0].strip()

@@ -229,7 +229,10 @@ def test_out_of_memory_is_one_line(runs, tmp_path):
 
 
 @pytest.mark.quick_faults
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
+)
 def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(
     runs, tmp_path, number, code
 ):

@@ -123,6 +123,7 @@ def test_any_packing_of_a_source_file_is_right(made: Project):
     assert check(made) == ["4 results agree with the current configuration"]
 
 
+@pytest.mark.slow
 def test_results_with_snakemakes_records_are_current_in_another_folder(
     made_once: Project, tmp_path: Path
 ):
@@ -146,6 +147,7 @@ def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project
     assert planned(project) == {"train", "evaluate"}
 
 
+@pytest.mark.slow
 def test_touch_takes_whatever_is_there_for_current_and_makes_nothing_that_is_missing(made: Project):
     changed = change_learning_rate(made)
     missing = SCORES.replace("seed-1", "seed-77")

@@ -230,14 +230,19 @@ def test_what_does_not_stop_is_killed_when_the_time_ends(tmp_path: Path, monkeyp
             "--finish-within 5m -F",
             "--finish-within runs what is not done; call ./reproduce without it to force jobs",
         ),
-        ("--finish-within 5m --cores", "argument --cores/-c: expected one argument"),
+        pytest.param(
+            "--finish-within 5m --cores",
+            "argument --cores/-c: expected one argument",
+            marks=pytest.mark.slow,
+        ),
         (
             "--finish-within 5m nothing.txt",
             "no rule makes nothing.txt; catalogue/ and papers/ list what exists",
         ),
-        (
+        pytest.param(
             "--finish-within 5m --workflow-profile profiles/slurm",
             "--finish-within is for the machine that it runs on",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -186,6 +186,7 @@ def test_mps_runs_while_the_jobs_do(project_with_job, tools):
     assert not tools.list_daemons() and not list(tools.folder.glob("recompose-mps-*"))
 
 
+@pytest.mark.slow
 def test_a_daemon_that_runs_already_is_used_and_continues(project_with_job, tools):
     tools.add_smi(70)
     tools.add_mps()
@@ -204,7 +205,10 @@ def test_a_daemon_that_runs_already_is_used_and_continues(project_with_job, tool
 
 
 @pytest.mark.quick_faults
-@pytest.mark.parametrize("fault", ["echo 'cannot bind the socket' >&2; exit 1", "exit 0"])
+@pytest.mark.parametrize(
+    "fault",
+    ["echo 'cannot bind the socket' >&2; exit 1", pytest.param("exit 0", marks=pytest.mark.slow)],
+)
 def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeypatch):
     tools.add_smi(70, 30)
     tools.add_mps(fault)
@@ -221,6 +225,7 @@ def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeyp
     assert not list(tools.folder.glob("recompose-mps-*"))
 
 
+@pytest.mark.slow
 def test_where_mps_is_not_installed_a_line_says_so(project_with_job, tools):
     tools.add_smi(70)
     done = project_with_job.make(*GPU_PROFILE, REPORT)
@@ -229,7 +234,7 @@ def test_where_mps_is_not_installed_a_line_says_so(project_with_job, tools):
     )
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one(
     project_with_job, tools
 ):
@@ -247,7 +252,7 @@ def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one
     assert tools.read_calls() == []
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_a_failed_job_ends_mps_too(project, tools):
     add_rule(project, "exit 3")
     tools.add_smi(70)

@@ -35,6 +35,7 @@ def from_hub(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
     assert ("fetch_model", MANIFEST) in from_hub.planned()
     run = "results/demo/runs/scan-jump/transformer/default/seed-1/run.json"

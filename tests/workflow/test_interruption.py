@@ -104,7 +104,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
     assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_where_the_file_system_has_no_locks_those_of_snakemake_count(
     project, tmp_path, monkeypatch
 ):

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import yaml
@@ -39,16 +40,19 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     return found
 
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("file", "rule", "expected"),
     [
-        ("evaluation/moses_bleu.py", "evaluate", of_tasks("wmt17-en-de")),
+        slow("evaluation/moses_bleu.py", "evaluate", of_tasks("wmt17-en-de")),
         ("data/datasets/bird.py", "prepare", lambda project: {"bird"}),
-        ("tasks/sentence_prediction/kind.py", "evaluate", None),
+        slow("tasks/sentence_prediction/kind.py", "evaluate", None),
         ("objectives/structural_quantisation/objective.py", "train", of_methods("sq-transformer")),
-        ("training/search.py", "search", searched),
-        ("interventions/cap.py", "intervene", intervened),
-        ("analyses/neighbours.py", "analyse", analyses_of("neighbours")),
+        slow("training/search.py", "search", searched),
+        slow("interventions/cap.py", "intervene", intervened),
+        slow("analyses/neighbours.py", "analyse", analyses_of("neighbours")),
     ],
 )
 def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rule, expected):
@@ -234,6 +238,7 @@ def draw(inputs, options):
 '''
 
 
+@pytest.mark.slow
 def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
     package, paper, run = (
         demo.root / "workflow_scripts",

@@ -76,7 +76,9 @@ def test_no_python_is_one_line(folder):
     ("name", "fault"),
     [
         ("toy", "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE"),
-        ("torch", "No matching distribution found for torch==0.0.0"),
+        pytest.param(
+            "torch", "No matching distribution found for torch==0.0.0", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for_a_whole_one(
@@ -172,7 +174,15 @@ def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(f
     )
 
 
-@pytest.mark.parametrize("setting", ["PIP_USER=1", "PIP_CONSTRAINT", "PIP_TARGET", "user"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "PIP_USER=1",
+        pytest.param("PIP_CONSTRAINT", marks=pytest.mark.slow),
+        pytest.param("PIP_TARGET", marks=pytest.mark.slow),
+        pytest.param("user", marks=pytest.mark.slow),
+    ],
+)
 def test_settings_of_pip_that_are_not_of_the_index_install_nothing_else(folder, setting):
     (folder / "constraint.txt").write_text("toy==1.0.0\n")
     (folder / "pip.conf").write_text(

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SNAKEFILE = """
 DEVICE = config["device"]
 
@@ -44,6 +46,7 @@ def reruns_on_another_device(folder: Path, content: str) -> bool:
     return (folder / "scores.csv").read_text() == "cuda\n"
 
 
+@pytest.mark.slow
 def test_a_resource_reruns_nothing_and_passes_the_linter(tmp_path: Path):
     assert not reruns_on_another_device(tmp_path / "resource", AS_RESOURCE)
     assert "Shell command directly uses variable" not in call(

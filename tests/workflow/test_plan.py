@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+import pytest
 import yaml
 
 from tests.workflow.projects import Project
@@ -63,6 +64,7 @@ def test_a_first_run_makes_everything_that_is_asked_for(project):
     assert (planned["page"], planned["snakemake_report"]) == (1, 0)
 
 
+@pytest.mark.slow
 def test_config_of_one_call_chooses_scale_and_extra_runs(project):
     scale = (*ONE_PAPER, "scale=small")
     planned, runs = jobs(project, *scale), requested(project, "small", extra=False)

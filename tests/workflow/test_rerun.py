@@ -297,6 +297,7 @@ def test_options_of_one_data_set(demo):
     assert named(demo.planned()) == retrained(demo, runs) | {("prepare", "cogs")}
 
 
+@pytest.mark.slow
 def test_two_values_swapped(demo):
     """Snakemake compares values without their names: the keys must be part of what it is shown."""
     file = next(demo.root.glob("results/demo/runs/scan-jump-x2/sq-transformer/sal/*/run.json"))
@@ -310,6 +311,7 @@ def test_two_values_swapped(demo):
     assert runs and named(demo.planned()) == retrained(demo, runs)
 
 
+@pytest.mark.slow
 def test_removed_seed_reruns_what_showed_it(demo):
     removed = made(demo, "/seed-2/") & requested(demo, PAPER)
     with demo.edited("papers/sq_transformer/experiments.yaml") as content:
@@ -318,6 +320,7 @@ def test_removed_seed_reruns_what_showed_it(demo):
     assert named(demo.planned()) == readers(demo, removed, {PAPER}) | {("claims", "")} | END
 
 
+@pytest.mark.slow
 def test_other_curves_with_the_same_scores(project):
     """As after `./reproduce runs`, by which a run was trained again and scored as before, with 0%."""
     figure = "results/demo/figures/sq_transformer/learning-curves.svg"
@@ -339,13 +342,14 @@ def test_one_published_number(demo):
     assert named(demo.planned()) == {("table", f"{PAPER}/{name}"), ("claims", "")} | END
 
 
+@pytest.mark.slow
 def test_results_of_one_run_deleted(demo):
     run = "cogs/sq-transformer/srl/seed-1"
     shutil.rmtree(demo.root / "results/demo/runs" / run)
     assert named(demo.planned()) == retrained(demo, {run})
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_a_training_that_failed_when_it_was_made_again(demo):
     """Snakemake has deleted its files, the scores of the first training are still there: `all`
     names the former too.
@@ -364,7 +368,12 @@ def test_data_and_weights_deleted_to_save_room(demo):
 
 
 @pytest.mark.parametrize(
-    "file", ["runs/*/*/*/*/interventions/answers", "analyses/*/*/analysis", "analyses/*/*/scores"]
+    "file",
+    [
+        "runs/*/*/*/*/interventions/answers",
+        pytest.param("analyses/*/*/analysis", marks=pytest.mark.slow),
+        pytest.param("analyses/*/*/scores", marks=pytest.mark.slow),
+    ],
 )
 def test_a_deleted_file_that_no_finished_job_reads(demo, file):
     """Answers that only an analysis reads, a manifest and scores whose tables are there."""
@@ -373,6 +382,7 @@ def test_a_deleted_file_that_no_finished_job_reads(demo, file):
     assert str(deleted.relative_to(demo.root)) in {name for _, name in demo.planned()}
 
 
+@pytest.mark.slow
 def test_an_output_that_a_rule_declares_since_then(demo):
     latex = "        latex=TABLE.latex,\n"
     added = '        text="results/{scale}/tables/{paper}/{display}.txt",\n'
@@ -382,6 +392,7 @@ def test_an_output_that_a_rule_declares_since_then(demo):
     assert ("table", "results/demo/tables/sq_transformer/table1.txt") in planned
 
 
+@pytest.mark.slow
 def test_one_table_deleted(demo):
     (demo.root / "results/demo/tables/sq_transformer/table1.csv").unlink()
     assert named(demo.planned()) == {("table", f"{PAPER}/table1")} | END
@@ -453,6 +464,7 @@ def test_another_revision_reruns_what_is_made_from_it_alone(project):
     assert found == again | tables | {("fetch", "cogs/gen.tsv"), ("prepare", "cogs")}
 
 
+@pytest.mark.slow
 def test_touched_source_files_rerun_nothing_however_large(project):
     """Snakemake forms no checksums of files as large as the archives of CFQ and WMT."""
     target = "results/small/data/cogs/dataset.json"
@@ -468,6 +480,7 @@ def test_touched_source_files_rerun_nothing_however_large(project):
     assert project.planned(target) == set()
 
 
+@pytest.mark.slow
 def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     """The file is fetched and its task prepared again; the task's other file stays."""
     names = [f"tasks_{split}_template_around_right.txt" for split in ("train", "test")]

@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 
+import pytest
+
 from tests.workflow.projects import DATA, RUN, SCORES, TRAINED, Project, pretend
 
 
@@ -87,12 +89,14 @@ def test_changed_contents_of_an_input(made: Project):
     ]
 
 
+@pytest.mark.slow
 def test_another_command(made: Project):
     made.edit("rules/evaluate.smk", "m workflow_scripts evaluate ", "m workflow_scripts  evaluate ")
     own, _ = why(made, SCORES)
     assert own == f"evaluate {RUN}: Code has changed since last execution"
 
 
+@pytest.mark.slow
 def test_the_same_configuration_by_the_command_line(made: Project):
     lines = why(made, SCORES, "--config", "precision=bf16")
     assert any('training.precision was unset and is "bf16"' in line for line in lines)
@@ -113,6 +117,7 @@ def test_a_claim_and_a_display(demo):
     assert any(s.startswith("figure sq_transformer/table5: entry.title was ") for s in sentences)
 
 
+@pytest.mark.slow
 def test_another_set_of_runs(demo):
     with demo.edited("papers/sq_transformer/experiments.yaml") as content:
         cogs = next(one for one in content["demo"] if "cogs" in one["task"])
@@ -134,6 +139,7 @@ def test_another_set_of_runs(demo):
     assert table.endswith("/seed-2 no more") and " too" not in table
 
 
+@pytest.mark.slow
 def test_a_source_file_and_a_model_of_the_hub(project):
     """Both commits, or both checksums, and where they are set."""
     source, model = "cogs/gen.tsv", "openai-community/gpt2"
@@ -165,6 +171,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     assert last == "3 jobs would run"
 
 
+@pytest.mark.slow
 def test_a_published_number(demo):
     """By its cell and its column."""
     table = "results/demo/tables/sq_transformer/table1.csv"
@@ -179,6 +186,7 @@ def test_a_published_number(demo):
     assert last == "1 job would run"
 
 
+@pytest.mark.slow
 def test_a_caption(demo):
     file = demo.root / "papers/sq_transformer/captions/table1.rst"
     before = file.read_text().strip()
@@ -191,6 +199,7 @@ def test_a_caption(demo):
     assert last == "3 jobs would run, 1 of them for a reason of their own"
 
 
+@pytest.mark.slow
 def test_the_site(demo):
     """It is made when it is asked for, by a rule without a record."""
     *_, site, last = why(demo, "site")

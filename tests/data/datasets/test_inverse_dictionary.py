@@ -302,6 +302,7 @@ def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_
 
 
 @pytest.mark.filterwarnings("ignore:The multilingual functions")
+@pytest.mark.slow
 def test_what_the_real_data_leave_out_is_what_nltks_lemmatiser_finds(mirror, tmp_path, monkeypatch):
     prepared = prepare_data(
         inverse_dictionary, {"leave_out": "word_in_definition"}, {SOURCE: mirror / SOURCE}

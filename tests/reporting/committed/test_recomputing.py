@@ -106,6 +106,7 @@ def test_a_changed_score_is_an_error_of_its_claims_alone(checkout, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_changed_verdict_is_an_error(checkout, capsys):
     edit_rows(
         checkout / "results/reference/small/claims.csv",
@@ -215,6 +216,7 @@ def test_all_of_the_committed_results_agree(checkout, capsys):
     assert number > 1000 and last == "results/reference/small: all agree"
 
 
+@pytest.mark.slow
 def test_a_changed_cell_of_a_table_is_an_error(checkout, capsys):
     edit_rows(
         checkout / "results/reference/small/tables/lrf/table-cognition.csv",

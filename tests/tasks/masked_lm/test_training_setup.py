@@ -196,6 +196,7 @@ class MaskedRuns(Runs):
         ("wikipedia-bookcorpus", signal.SIGKILL),
     ],
 )
+@pytest.mark.slow
 def test_killed_it_ends_with_the_same_bytes(tmp_path, data, task, number):
     """Masks and false pairs are drawn as if it had not been killed; also in an epoch over pairs
     that are mapped.

@@ -209,7 +209,10 @@ def test_only_runs_that_read_phrases_depend_on_them():
 
 @pytest.mark.parametrize(
     ("task", "variant", "steps"),
-    [("scan-jump-x2", "carma", 500), ("cogs", "stability-only", 100)],
+    [
+        pytest.param("scan-jump-x2", "carma", 500, marks=pytest.mark.slow),
+        ("cogs", "stability-only", 100),
+    ],
 )
 def test_it_is_trained_and_scored_as_the_catalogue_says(
     task: str, variant: str, steps: int, tmp_path: Path
