@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> None:
     elif COMMITTED.claims.table.exists():
         # A terminal breaks long lines within words.
         text = describe_committed(read_claim_rows(COMMITTED.claims.table))
-        console.print(text, soft_wrap=not console.is_terminal)
+        console.print(f"{text} (README.md)", soft_wrap=not console.is_terminal)
     console.print(f"Page: {escape(str(results.page))}")
     print_next_commands(console, catalogue)
 
@@ -107,10 +107,7 @@ def describe_committed(rows: list[ClaimRow]) -> str:
     """Say what the primary claims of the committed results come to."""
     decided = [row for row in rows if row.is_primary and row.verdict in DECIDED]
     verdicts = describe_verdicts(decided)
-    return (
-        f"The papers, by results/reference/small: of {len(decided)} primary claims {verdicts} "
-        "(README.md)"
-    )
+    return f"The papers, by results/reference/small: of {len(decided)} primary claims {verdicts}"
 
 
 def print_next_commands(console: Console, catalogue: Catalogue) -> None:

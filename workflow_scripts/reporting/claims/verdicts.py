@@ -371,9 +371,10 @@ def _estimate_needed_seeds(outcome: Outcome, smallest: float) -> str:
 def describe_bound(
     published: float | None, margin: float, smallest: float, high: float, null: float = 0.0
 ) -> str:
-    """Return what `high` is below: `less than a quarter of the published effect`.
+    """Return what `high` is below: `less than 2.1, a quarter of the published effect`.
 
-    Empty for a share without a name. null: the effect if both sides are alike.
+    The number is `smallest`, in the unit of the effect. Empty for a share without a name. null: the
+    effect if both sides are alike.
     """
     if high < null <= margin:
         return f"the whole interval is below {null:g}, opposite to the claim"
@@ -387,7 +388,7 @@ def describe_bound(
             bound = f"{words}the published effect"
             if margin != null:
                 bound = f"the margin of {margin:g} plus {bound}"
-            return f"less than {bound}"
+            return f"less than {smallest:.3g}, {bound}"
     return ""
 
 
