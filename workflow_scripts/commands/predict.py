@@ -76,6 +76,11 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
     for model in (committed, fetched):
         if model.run.is_file():
             return read_checkpoint(model.path)
+    if own.manifest.is_file():
+        raise UserError(
+            f"the weights of {run} at the scale {args.scale} are not there; ./reproduce "
+            f"{RESULTS.scale(args.scale).run(run).weights} trains it again"
+        )
     known = [folder.name for folder in results.export(args.scale).list_models()]
     known += [folder.name for folder in results.scale(args.scale).list_trained_runs()]
     advice = f"; {suggest_name(str(run), known)}" if known else ""

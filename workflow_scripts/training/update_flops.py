@@ -128,7 +128,7 @@ def _count_fake(spec: RunSpec, sizes: BatchSizes) -> UpdateCount:
         attempts.append((setup.loss, "counted without the objective"))
     for loss, how in attempts:
         try:
-            counted = count_pass(setup.model, loss, batch, SELECTED.get(spec.kind, 1.0))
+            counted = count_pass(setup.model, loss, batch, SELECTED.get(spec.kind, MASKED))
         except (NotImplementedError, RuntimeError):  # an operation that needs numbers
             continue
         memory = states + counted.stored
@@ -281,9 +281,10 @@ def _build_encoder(spec: RunSpec, sizes: BatchSizes) -> Any:
     return encoder
 
 
-# kind of task -> the share of positions that its loss selects; all if it is not here. Of texts all
-# tokens are predicted but the first.
-SELECTED = {"masked_lm": MASKED}
+# kind of task -> the share of positions that a loss selects by booleans. Of texts all tokens are
+# predicted but the first. Of other kinds it is MASKED, as in masked language models; objectives
+# that select words of prompts store little for them.
+SELECTED = {"language_modelling": 1.0}
 # kind of task -> function that makes model, loss and batch
 SETUPS: dict[str, Callable[[RunSpec, BatchSizes], tuple[TrainingSetup, Any]]] = {
     "language_modelling": set_up_language_modelling,

@@ -137,10 +137,15 @@ class CallWork:
             return None
         return record.get("cpu_seconds" if is_on_cpu else "seconds")
 
+    def has_long_stale_work(self) -> bool:
+        """Whether what is done again takes more than STALE_SECONDS, or an unknown time."""
+        return self.select_work(is_stale=True).has_more_than(STALE_SECONDS)
+
     def describe_stale(self) -> str | None:
-        """Return the line about what is done again; None if that is little."""
+        """Return the line about what is done again; None if that is little and no training."""
         work = self.select_work(is_stale=True)
-        if not work.has_more_than(STALE_SECONDS):
+        trains = any(job.stage in ("train", "search") for job in work.jobs)
+        if not trains and not work.has_more_than(STALE_SECONDS):
             return None
         return (
             f"{work.describe_jobs()} again because {self.describe_reasons(work.jobs)}: "

@@ -31,7 +31,7 @@ def list_dag_jobs(dag: Any) -> list[JobToRun]:
 
 
 def print_work(work: CallWork, logger_manager: Any = None) -> None:
-    """Print the lines about the work of a call, and ask if there is a terminal to ask in.
+    """Print the lines about the work of a call, and ask before long work that was done already.
 
     logger_manager: Snakemake's, whose messages are shown first. Raises UserError after a no.
     """
@@ -44,5 +44,5 @@ def print_work(work: CallWork, logger_manager: Any = None) -> None:
         logger_manager.queue_listener.queue.join()
     for line in lines:
         print(line, file=sys.stderr, flush=True)
-    if stale_line and mode == "ask" and not is_confirmed():
+    if mode == "ask" and work.has_long_stale_work() and not is_confirmed():
         raise UserError(REFUSED)
