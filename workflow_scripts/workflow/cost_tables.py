@@ -1,6 +1,5 @@
-"""Print what papers, tables, claims and models cost on GPUs, and which claims a budget affords."""
+"""Print what papers, tables, claims and models cost on GPUs."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
@@ -8,13 +7,7 @@ from rich.table import Table
 
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.workflow.cost_groups import (
-    PRIMARY,
-    AddedClaim,
-    CostGroup,
-    choose_claims,
-    list_cost_groups,
-)
+from workflow_scripts.workflow.cost_groups import CostGroup
 from workflow_scripts.workflow.gpu_hours import (
     GPU,
     HIGH_UTILISATION,
@@ -26,7 +19,6 @@ from workflow_scripts.workflow.gpu_hours import (
     GpuHours,
     RunMemory,
 )
-from workflow_scripts.workflow.step_times import format_hours
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
 WIDTH = 100  # columns, if the terminal does not report its width
@@ -103,44 +95,6 @@ def choose_card(memory: RunMemory) -> str:
         if needed <= gigabytes:
             return f"{gigabytes} GB"
     return "none"
-
-
-def choose_affordable_claims(estimates: GpuHours, budget: float) -> list[AddedClaim]:
-    """Return the claims of a configuration that fit into a budget of GPU-hours."""
-    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
-    return choose_claims(groups, estimates.estimate_items, budget)
-
-
-def print_budget(
-    estimates: GpuHours, budget: float, papers: list[str], overrides: list[str]
-) -> None:
-    """Print the claims that fit into a budget of GPU-hours, and the command that runs them.
-
-    papers: those that the call names. overrides: its words that change config.yaml otherwise,
-    besides the scale.
-    """
-    chosen = choose_affordable_claims(estimates, budget)
-    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
-    table = make_cost_table("claim", "", "adds", "total")
-    for entry in chosen:
-        total = format_hours(entry.total.upper)
-        table.add_row(entry.group.name, entry.group.kind, entry.added.format(), total)
-    print_table(table)
-    names = [entry.group.name for entry in chosen]
-    left_out = [group for group in groups if group.name not in names]
-    print(f"{len(names)} of {len(groups)} claims fit into {format_hours(budget)} GPU-hours")
-    for group in left_out:
-        if group.kind == PRIMARY:
-            alone = estimates.estimate_runs(group.runs).format()
-            print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
-    if names:
-        words = ["./reproduce", "--scale", estimates.config.scale, "--budget", f"{budget:g}"]
-        if papers:
-            words += ["--papers", *papers]
-        if overrides:
-            words += ["--config", *overrides]
-        print(f"They are run by: {shlex.join(words)}")
-    print_notes(list_range_notes())
 
 
 def list_range_notes() -> Iterator[str]:
