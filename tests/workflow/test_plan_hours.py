@@ -217,8 +217,16 @@ def test_cluster_docs_have_the_numbers_of_the_budget(capsys: pytest.CaptureFixtu
         r"`full` fit, .* and (\d+) others",
         text,
     )
+    disk = re.search(
+        r"with `--papers sq_transformer lrf cat --jobs 10` it is ([\d.]+ GB) of checkpoints and "
+        r"([\d.]+ GB) of states",
+        text,
+    )
     on_a100 = re.search(r"On A100s, `--budget 67`: (\d+) of the (\d+)", text)
-    assert docs and on_a100
+    assert docs and on_a100 and disk
+    papers = ("--papers", "sq_transformer", "lrf", "cat")
+    line = find_line(read_lines(capsys, *papers, "--budget", "200", "--jobs", "10"), "  disk ")
+    assert f"{disk[1]} of checkpoints, {disk[2]} of states while the 10 largest" in line
     kinds = [line.split()[1] for line in read_lines(capsys, "--budget", "200") if is_claim(line)]
     fit = kinds.count("primary")
     left_out = 0
