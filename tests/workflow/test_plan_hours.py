@@ -1,5 +1,6 @@
 """plan: GPU-hours of papers, tables and claims, what a budget affords, and what the docs say of it."""
 
+import csv
 import os
 import re
 import shlex
@@ -77,11 +78,33 @@ def test_each_model_has_its_memory_and_card(capsys: pytest.CaptureFixture[str]):
     lines = read_lines(capsys, "--by", "model", "--papers", "carma", "--jobs", "2")
     (llama,) = [line.split() for line in lines if line.startswith("llama-large ")]
     text = " ".join(llama)
-    assert re.match(r"llama-large 3,213 M 51\.\d GB estimated 80 GB 12\.9 GB 141\.4 GB ", text)
+    sizes = r"llama-large 3,213 M 51\.\d GB estimated 80 GB 12\.9 GB 141\.4 GB "
+    assert re.match(sizes + "24 h ", text)  # the scale's hours, because no step time is known
     # The two largest: Llama-3B and Qwen-3B, or two seeds of Llama.
     assert any(
         f"the 2 largest trainings at once need {2 * 141.36:.1f} GB" in line for line in lines
     )
+
+
+def test_each_model_has_the_time_that_its_jobs_ask_for(capsys: pytest.CaptureFixture[str]):
+    """Three times its updates' time, and 13 minutes to save its state: known of SCAN alone."""
+    claim = "sq_transformer/sal-success-addjump"
+    (row,) = [
+        line
+        for line in read_lines(capsys, "--by", "model", "--claim", claim)
+        if line.startswith("sq-transformer ")
+    ]
+    with (ROOT / "catalogue/step_times.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    (step,) = [
+        float(entry["seconds_per_step"])
+        for entry in rows
+        if (entry["scale"], entry["task"], entry["variant"], entry["device"], entry["precision"])
+        == ("full", "scan-jump-x2", "sal", "cuda", "fp32")
+    ]
+    hours = (3 * (8 + 1.2 * 100_000 * step) + 13 * 60) / 3600
+    shown = re.search(r" ([\d.]+) h ", row)
+    assert shown and float(shown[1]) == pytest.approx(hours, rel=0.05)
 
 
 def test_a_budget_lists_claims_and_the_commands_that_run_them(capsys: pytest.CaptureFixture[str]):

@@ -19,7 +19,14 @@ from workflow_scripts.workflow.gpu_hours import (
     GpuHours,
     RunMemory,
 )
-from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
+from workflow_scripts.workflow.job_specs import find_resources
+from workflow_scripts.workflow.job_times import find_job_minutes
+from workflow_scripts.workflow.targets import list_wildcards
+from workflow_scripts.workflow.time_limit import (
+    SCORING_SHARES,
+    TRAINING_SHARE,
+    estimate_submitted_seconds,
+)
 
 WIDTH = 100  # columns, if the terminal does not report its width
 # GB of the memory of common GPUs, and what a job needs besides what is counted: CUDA's context and
@@ -53,7 +60,7 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
     jobs: trainings that run at once.
     """
     table = make_cost_table(
-        "method", "parameters", "GPU memory", "", "card", "weights", "states", "GPU-hours"
+        "method", "parameters", "GPU memory", "", "card", "weights", "states", "job", "GPU-hours"
     )
     runs_of_methods: dict[str, list[Run]] = {}
     requested = list_requested_runs(estimates.catalogue, estimates.config)
@@ -72,10 +79,23 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
             choose_card(memory),
             format_gigabytes(4 * parameters),
             format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
+            format_job_times(list_job_minutes(estimates, runs)),
             estimates.estimate_runs(runs).format(),
         )
     print_table(table)
     print_notes(list_memory_notes(estimates, requested, jobs))
+
+
+def list_job_minutes(estimates: GpuHours, runs: Iterable[Run]) -> list[int]:
+    """Return the minutes that trainings ask a cluster for at their first attempt."""
+    catalogue, config = estimates.catalogue, estimates.config
+    minutes = []
+    for run in {run.training._replace(seed=0) for run in runs}:
+        wildcards = {"scale": config.scale, **list_wildcards(run)}
+        seconds = estimate_submitted_seconds(catalogue, config, "train", wildcards, "cuda")
+        resources = find_resources(catalogue, run, config.scale)
+        minutes.append(find_job_minutes("train", resources, seconds))
+    return minutes
 
 
 def estimate_state_bytes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> int:
@@ -128,6 +148,10 @@ def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> It
         f"States: on disk while a training runs, {STATE_BYTES_PER_PARAMETER} bytes per parameter; "
         f"the {jobs} largest trainings at once need {format_gigabytes(states)} (--jobs)."
     )
+    yield (
+        "Job: the time that trainings ask a cluster for at their first attempt. One that needs "
+        "more continues in another job."
+    )
     yield from list_range_notes()
 
 
@@ -162,3 +186,9 @@ def format_gigabytes(size: float) -> str:
 def format_millions(parameters: int) -> str:
     """Format a number of parameters in millions."""
     return f"{parameters / 1e6:,.0f} M"
+
+
+def format_job_times(minutes: list[int]) -> str:
+    """Format the shortest and the longest time of jobs in hours, such as `24 h` or `1.2-24 h`."""
+    ends = dict.fromkeys(f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
+    return f"{'-'.join(ends)} h"
