@@ -17,7 +17,32 @@ OUT_OF_MEMORY = re.compile(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 done, 1 an error that the user can fix)."""
+    """Run one command; returns the exit code (0 done, 1 an error that the user can fix).
+
+    Where the reader of the output has ended (`| head`), the command ends, too, and says nothing.
+    """
+    try:
+        try:
+            return _run_command(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return _end_without_reader()
+    except SystemExit as end:
+        # rich raises it where it has met a BrokenPipeError.
+        if isinstance(end.__context__, BrokenPipeError):
+            return _end_without_reader()
+        raise
+
+
+def _end_without_reader() -> int:
+    """Return the exit code of a process that a broken pipe ends. Python writes no more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
+
+
+def _run_command(arguments: list[str] | None) -> int:
+    """Run one command, and say in one line what the user can fix."""
     if arguments is None:
         arguments = sys.argv[1:]
     summary = "\n".join(f"  {name:11} {purpose}" for name, purpose in COMMANDS.items())
@@ -42,14 +67,13 @@ def main(arguments: list[str] | None = None) -> int:
 
             set_job_spec(command, args)
         module.main(args)
+        sys.stdout.flush()
     except UserError as error:
         for line in str(error).splitlines():
             print(f"error: {line}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of the output has ended (`| head`). Python must not write the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+    except BrokenPipeError:  # an OSError that `main` deals with
+        raise
     except OSError as error:
         print(f"error: {_describe_os_error(error, args)}", file=sys.stderr)
         return 1

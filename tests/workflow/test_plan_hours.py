@@ -1,10 +1,16 @@
 """plan: GPU-hours of papers, tables and claims, what a budget affords, and what the docs say of it."""
 
+import csv
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
@@ -44,13 +50,13 @@ def test_the_table_of_the_docs_is_what_the_plan_says(capsys: pytest.CaptureFixtu
         largest = re.match(r"  GPU memory ([0-9.]+ GB) at most, estimated", line)
         if largest:
             memory[paper] = largest[1]
-    assert memory == {name: row[3] for name, row in table.items() if name != "together"}
+    assert memory == {name: row[3] for name, row in table.items()}
 
 
 def test_no_paper_at_full_has_unknown_hours(capsys: pytest.CaptureFixture[str]):
     lines = read_lines(capsys)
     hours = [line for line in lines if line.startswith("  GPU-hours  ")]
-    assert len(hours) == 5
+    assert len(hours) == 5 + 1  # and of all together
     assert not any("without" in line or "unknown" in line for line in hours)
 
 
@@ -72,26 +78,206 @@ def test_each_model_has_its_memory_and_card(capsys: pytest.CaptureFixture[str]):
     lines = read_lines(capsys, "--by", "model", "--papers", "carma", "--jobs", "2")
     (llama,) = [line.split() for line in lines if line.startswith("llama-large ")]
     text = " ".join(llama)
-    assert re.match(r"llama-large 3,213 M 51\.\d GB estimated 80 GB 12\.9 GB 141\.4 GB ", text)
+    sizes = r"llama-large 3,213 M 51\.\d GB estimated 80 GB 12\.9 GB 141\.4 GB "
+    assert re.match(sizes + "24 h ", text)  # the scale's hours, because no step time is known
     # The two largest: Llama-3B and Qwen-3B, or two seeds of Llama.
     assert any(
         f"the 2 largest trainings at once need {2 * 141.36:.1f} GB" in line for line in lines
     )
 
 
-def test_a_budget_lists_claims_and_the_command_that_runs_them(capsys: pytest.CaptureFixture[str]):
+def test_each_model_has_the_time_that_its_jobs_ask_for(capsys: pytest.CaptureFixture[str]):
+    """Three times its updates' time, and 13 minutes to save its state: known of SCAN alone."""
+    claim = "sq_transformer/sal-success-addjump"
+    (row,) = [
+        line
+        for line in read_lines(capsys, "--by", "model", "--claim", claim)
+        if line.startswith("sq-transformer ")
+    ]
+    with (ROOT / "catalogue/step_times.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    (step,) = [
+        float(entry["seconds_per_step"])
+        for entry in rows
+        if (entry["scale"], entry["task"], entry["variant"], entry["device"], entry["precision"])
+        == ("full", "scan-jump-x2", "sal", "cuda", "fp32")
+    ]
+    hours = (3 * (8 + 1.2 * 100_000 * step) + 13 * 60) / 3600
+    shown = re.search(r" ([\d.]+) h ", row)
+    assert shown and float(shown[1]) == pytest.approx(hours, rel=0.05)
+
+
+def test_a_budget_lists_claims_and_the_commands_that_run_them(capsys: pytest.CaptureFixture[str]):
     words = ("--papers", "sq_transformer", "--budget", "12")
     names = read_lines(capsys, *words, "--names")
     lines = read_lines(capsys, *words)
-    (line,) = [line for line in lines if line.startswith("They are run by: ")]
-    command = shlex.split(line.removeprefix("They are run by: "))
-    assert command == ["./reproduce", "--scale", "full", "--budget", "12", *words[:2]]
+    words_of_call = ["--scale", "full", "--budget", "12", *words[:2]]
+    assert read_command(lines, "On a SLURM cluster: ") == [
+        *("./reproduce", "--workflow-profile", "profiles/slurm"),
+        *words_of_call,
+    ]
+    assert read_command(lines, "On this machine: ") == ["./reproduce", *words_of_call]
     assert names[0] == "sq_transformer/sal-success-addjump"
     assert f"{len(names)} of " in "\n".join(lines)
+    assert re.fullmatch(r"claim +adds \(GPU-hours\) +total \(GPU-hours\)", lines[0])
     rows = [line.split() for line in lines if line.split()[:1] == [names[0]]]
     assert rows == [[names[0], "primary", rows[0][2], rows[0][3]]]
     left_out = [line for line in lines if line.startswith("primary, left out: ")]
     assert any("sq-over-transformer-cter-instance" in line for line in left_out)
+
+
+def read_command(lines: list[str], place: str) -> list[str]:
+    """The words of the command that the plan prints for a cluster or for this machine."""
+    (line,) = [line for line in lines if line.startswith(place)]
+    return shlex.split(line.removeprefix(place))
+
+
+def find_line(lines: list[str], beginning: str) -> str:
+    (line,) = [line for line in lines if line.startswith(beginning)]
+    return line
+
+
+def test_a_budget_says_what_its_claims_need_together(capsys: pytest.CaptureFixture[str]):
+    """The same numbers as those of a plan of these claims."""
+    words = ("--papers", "carma", "--budget", "10", "--jobs", "3")
+    names = read_lines(capsys, *words[:-2], "--names")
+    lines = read_lines(capsys, *words)
+    alone = read_lines(capsys, "--claim", *names, "--jobs", "3")
+    for beginning in ("  disk       ", "  GPU memory ", "  GPU-hours  "):
+        assert find_line(lines, beginning) == find_line(alone, beginning)
+    gated = sorted(line.split()[2] for line in alone if line.endswith(", gated"))
+    gated_line = find_line(lines, "  gated ")
+    assert f" {len(gated)} of the models, {', '.join(gated)}: " in gated_line
+    assert "HF_TOKEN" in gated_line and len(gated) > 0
+    assert " of states while the 3 largest train at once" in find_line(lines, "  disk ")
+    lines = read_lines(capsys, "--papers", "sq_transformer", "--budget", "12")
+    assert find_line(lines, "  gated ") == "  gated      no model that is to be downloaded"
+
+
+def test_states_are_of_as_many_trainings_as_the_profile_of_slurm_submits(
+    capsys: pytest.CaptureFixture[str],
+):
+    profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
+    lines = read_lines(capsys, "--papers", "lrf")
+    assert f"while the {profile['jobs']} largest train at once" in find_line(lines, "  disk ")
+
+
+def test_a_budget_says_what_verdict_claims_get_that_no_plan_of_the_scale_names(
+    capsys: pytest.CaptureFixture[str],
+):
+    lines = read_lines(capsys, "--papers", "sq_transformer", "--budget", "12")
+    assert find_line(lines, "All primary claims are so in a plan of another scale. At full they")
+    assert "q over all" in find_line(lines, "each has effect and interval")
+
+
+def test_a_budget_chooses_among_named_claims(capsys: pytest.CaptureFixture[str]):
+    named = ["sq_transformer/sovq-over-vq", "sq_transformer/sal-success-addjump"]
+    words = ("--claim", *named, "--budget", "200")
+    assert read_lines(capsys, *words, "--names") == [named[1], named[0]]
+    lines = read_lines(capsys, *words)
+    assert "2 of 2 claims fit into 200 GPU-hours" in lines
+    assert read_command(lines, "On this machine: ")[-3:] == ["--claim", *named]
+    rows = read_lines(capsys, "--by", "claim", "--claim", *named)
+    assert [row.split()[0] for row in rows[1:4]] == [named[1], named[0], "together"]
+
+
+def test_a_budget_says_which_claims_only_paper_leaves_out(capsys: pytest.CaptureFixture[str]):
+    words = ("--papers", "lrf", "--by", "claim")
+    all_claims = {line.split()[0] for line in read_lines(capsys, *words)}
+    lines = read_lines(capsys, *words, "--config", "only=paper")
+    left_out = all_claims - {line.split()[0] for line in lines}
+    for shown in (lines, read_lines(capsys, *words[:2], "--budget", "9", "--config", "only=paper")):
+        line = find_line(shown, "`only: paper` leaves out ")
+        assert f"the runs of {len(left_out)} more claims" in line
+        assert line.endswith("primary ones among them: lrf/lrf-over-matched-cter-instance")
+    assert not any("only: paper" in line for line in read_lines(capsys, *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--budget", "9", "--by", "claim"], "--budget lists claims; leave out --by"),
+        (
+            ["lrf", "--budget", "9"],
+            "--budget chooses among the claims of --papers or --claim; leave out lrf",
+        ),
+        (["lrf", "--by", "table"], "lrf and --by both say what to list; leave out one"),
+        (["lrf", "--claim", "cat/a"], "lrf and --claim both say what to plan; leave out one"),
+        (["--names"], "--names lists the claims of a budget; add --budget HOURS"),
+        (["--jobs", "0"], "--jobs needs a number from 1 on"),
+        (
+            ["--by", "table", "--jobs", "3"],
+            "--jobs is for the disk of saved states, which this does not print",
+        ),
+        (
+            ["--papers", "lrf", "--claim", "lrf/lrf-over-roberta-mcd1"],
+            "--claim names its paper; leave out --papers",
+        ),
+    ],
+)
+def test_no_option_is_ignored(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]):
+    assert main([*FULL, *words]) == 1
+    assert capsys.readouterr().err.splitlines() == [f"error: {problem}"]
+
+
+def test_the_readme_has_the_hours_of_the_plan(capsys: pytest.CaptureFixture[str]):
+    (line,) = re.findall(
+        r"plan --scale full +# (.+)", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    numbers = re.findall(r"([\d,]+) to ([\d,]+)", line)
+    hours = []
+    for words in ([], ["--config", "only=paper"]):
+        lines = read_lines(capsys, *words)
+        together = lines[lines.index(find_line(lines, "together at scale full")) :]
+        hours.append(find_line(together, "  GPU-hours").split()[1].rstrip(","))
+    assert ["-".join(ends) for ends in numbers] == hours
+
+
+def test_cluster_docs_have_the_numbers_of_the_budget(capsys: pytest.CaptureFixture[str]):
+    text = " ".join((ROOT / "docs/cluster.md").read_text().split())
+    docs = re.search(
+        r"`plan --scale full --budget 200`: (\d+) of the (\d+) primary claims that are measured at "
+        r"`full` fit, .* and (\d+) others",
+        text,
+    )
+    disk = re.search(
+        r"with `--papers sq_transformer lrf cat --jobs 10` it is ([\d.]+ GB) of checkpoints and "
+        r"([\d.]+ GB) of states",
+        text,
+    )
+    on_a100 = re.search(r"On A100s, `--budget 67`: (\d+) of the (\d+)", text)
+    assert docs and on_a100 and disk
+    papers = ("--papers", "sq_transformer", "lrf", "cat")
+    line = find_line(read_lines(capsys, *papers, "--budget", "200", "--jobs", "10"), "  disk ")
+    assert f"{disk[1]} of checkpoints, {disk[2]} of states while the 10 largest" in line
+    kinds = [line.split()[1] for line in read_lines(capsys, "--budget", "200") if is_claim(line)]
+    fit = kinds.count("primary")
+    left_out = 0
+    for line in read_lines(capsys, "--budget", "200"):
+        left_out += line.startswith("primary, left out: ")
+    assert docs.groups() == (str(fit), str(fit + left_out), str(len(kinds) - fit))
+    kinds = [line.split()[1] for line in read_lines(capsys, "--budget", "67") if is_claim(line)]
+    assert on_a100.groups() == (str(kinds.count("primary")), str(fit + left_out))
+
+
+def is_claim(line: str) -> bool:
+    return re.match(r"\w+/[\w.-]+ +(primary|paper|control) ", line) is not None
+
+
+@pytest.mark.parametrize("words", [["--by", "claim"], ["--budget", "9"], ["lrf"], ["--help"]])
+def test_a_command_whose_reader_has_ended_says_nothing(words: list[str]):
+    """As in `plan ... | head`: rich prints some of the lines, print the others."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "workflow_scripts", *FULL, *words]
+    if words != ["lrf"]:
+        command += ["--papers", "lrf"]
+    try:
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=ROOT)
+    finally:
+        os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert done.stderr == b""
 
 
 @pytest.mark.parametrize("words", [["--budget", "9"], ["--by", "claim"], ["lrf"], ["--count"]])
@@ -117,12 +303,23 @@ def test_reproduce_runs_the_claims_of_a_budget(project: Project):
     assert shown == set(names.stdout.split()) and len(shown) > 1
 
 
+def test_reproduce_runs_those_of_named_claims_that_fit(project: Project):
+    named = ["lrf/lrf-over-transformer-cter-instance", "lrf/lrf-over-roberta-mcd1"]
+    done = project.reproduce("--scale", "full", "--claim", *named, "--budget", "40", "-n")
+    assert done.returncode == 0, done.stderr
+    shown = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("claim ")}
+    assert shown == {named[0]}
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (["--budget", "many"], "--budget needs a number of GPU-hours, such as --budget 200"),
         (["--budget"], "--budget needs a number of GPU-hours, such as --budget 200"),
-        (["--budget", "9", "--claim", "cat/a"], "--budget chooses the claims; leave out --claim"),
+        (
+            ["--scale", "full", "--budget", "9", "--claim", "cat/a"],
+            "papers/cat/claims.yaml: no claim 'a'",
+        ),
         (["--scale", "full", "--budget", "0.001"], "no claim fits into 0.001 GPU-hours"),
     ],
 )

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.copies import edit
-from tests.workflow.projects import Project
+from tests.workflow.projects import SCORES, Project
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.targets import Targets
@@ -29,3 +29,17 @@ def test_snakemake_prints_that_as_one_line(project: Project):
     assert len(said) == 1 and said[0].startswith(
         "error: papers/lrf/experiments.yaml: the experiment on "
     ), done.stderr
+
+
+def test_the_folder_of_a_scale_may_be_a_link(project: Project, tmp_path: Path):
+    """As docs/cluster.md says: jobs write where it leads, and a second call finds it."""
+    elsewhere = tmp_path / "scratch/demo"
+    elsewhere.mkdir(parents=True)
+    link = project.root / "results/demo"
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+    project.set_demo_steps(3)
+    project.make(SCORES)
+    assert link.is_symlink()
+    assert (elsewhere / Path(SCORES).relative_to("results/demo")).is_file()
+    assert not project.planned(SCORES)

@@ -6,6 +6,7 @@ from pathlib import Path
 from workflow_scripts.commands.power_table import print_power
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -13,18 +14,21 @@ from workflow_scripts.config.setting_places import print_spec
 from workflow_scripts.reporting.claims.pilot_spread import print_spreads
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.training.update_count import BatchSizes, UpdateCount
-from workflow_scripts.workflow.cost_groups import find_cost_groups, list_cost_groups
-from workflow_scripts.workflow.cost_tables import (
+from workflow_scripts.workflow.claim_budget import (
+    CallWords,
     choose_affordable_claims,
+    list_missing_notes,
     print_budget,
-    print_group_costs,
-    print_model_costs,
 )
+from workflow_scripts.workflow.cost_groups import find_cost_groups, list_cost_groups
+from workflow_scripts.workflow.cost_tables import print_group_costs, print_model_costs, print_notes
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.gpu_hours import UPDATE_COUNTS, GpuHours, write_counts
 from workflow_scripts.workflow.paper_costs import print_costs
 from workflow_scripts.workflow.step_time_records import record_step_times
 from workflow_scripts.workflow.step_times import STEP_TIMES
+
+SLURM_PROFILE = Path("profiles/slurm/profile.yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=int,
-        default=10,
         metavar="N",
-        help="trainings at once, for the disk that their states need (10)",
+        help=f"trainings at once, for the disk that their states need (that of {SLURM_PROFILE})",
     )
     budget = "print the claims that fit into this number of GPU-hours, primary ones first"
     parser.add_argument("--budget", type=float, metavar="HOURS", help=budget)
@@ -93,6 +96,8 @@ def main(args: argparse.Namespace) -> None:
 def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
     """Print the costs that the arguments ask for."""
     catalogue, config = estimates.catalogue, estimates.config
+    check_combination(args)
+    jobs = read_jobs_at_once() if args.jobs is None else args.jobs
     asks_for_hours = args.count or args.by or args.targets or args.budget is not None
     if asks_for_hours and not estimates.is_estimated:
         raise UserError(
@@ -101,19 +106,55 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
         )
     if args.count:
         write_counts(estimates, list_requested_runs(catalogue, config))
-    elif args.budget is not None and args.names:
-        for entry in choose_affordable_claims(estimates, args.budget):
-            print(entry.group.name)
     elif args.budget is not None:
-        print_budget(estimates, args.budget, args.papers or [], args.config)
+        budget = choose_affordable_claims(estimates, args.budget)
+        if args.names:
+            print("\n".join(budget.names))
+        else:
+            call = CallWords(args.papers or [], args.claim or [], args.config)
+            print_budget(estimates, budget, call, args.results, jobs)
     elif args.by == "model":
-        print_model_costs(estimates, args.jobs)
+        print_model_costs(estimates, jobs)
     elif args.targets:
         print_group_costs(estimates, find_cost_groups(catalogue, config, args.targets))
     elif args.by:
         print_group_costs(estimates, list_cost_groups(catalogue, config, args.by))
+        if args.by == "claim":
+            print_notes(list_missing_notes(estimates))
     else:
-        print_costs(estimates, args.results, args.jobs)
+        print_costs(estimates, args.results, jobs)
+
+
+def check_combination(args: argparse.Namespace) -> None:
+    """Raise UserError for options that do not go together, so that none is ignored."""
+    if args.claim and args.papers:
+        raise UserError("--claim names its paper; leave out --papers")
+    if args.targets and args.claim:
+        raise UserError(f"{args.targets[0]} and --claim both say what to plan; leave out one")
+    if args.targets and args.by:
+        raise UserError(f"{args.targets[0]} and --by both say what to list; leave out one")
+    if args.targets and args.budget is not None:
+        raise UserError(
+            f"--budget chooses among the claims of --papers or --claim; leave out {args.targets[0]}"
+        )
+    if args.by and args.budget is not None:
+        raise UserError("--budget lists claims; leave out --by")
+    if args.names and args.budget is None:
+        raise UserError("--names lists the claims of a budget; add --budget HOURS")
+    if args.jobs is None:
+        return
+    if args.jobs < 1:
+        raise UserError("--jobs needs a number from 1 on")
+    if args.targets or args.names or args.by in ("paper", "table", "claim"):
+        raise UserError("--jobs is for the disk of saved states, which this does not print")
+
+
+def read_jobs_at_once() -> int:
+    """Read how many jobs the profile for SLURM submits at once."""
+    jobs = read_yaml_mapping(SLURM_PROFILE).get("jobs")
+    if not isinstance(jobs, int):
+        raise UserError(f"{SLURM_PROFILE}: `jobs` is no number; write one, or add --jobs N")
+    return jobs
 
 
 def count_update_later(spec: RunSpec, sizes: BatchSizes) -> UpdateCount:

@@ -24,6 +24,8 @@ SeedsByVariant = dict[VariantKey, list[int]]
 DecidedClaims = list[tuple[str, PlannedClaim]]  # paper, claim
 # The keys of config.yaml on which the requested runs depend.
 REQUEST_KEYS = {"scale", "papers", "seeds", "extra", "only", "precision", "claims"}
+# Those on which all runs of the papers depend, of which claims need some.
+RUN_KEYS = REQUEST_KEYS - {"claims"}
 
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
@@ -68,6 +70,13 @@ def _list_sorted_runs(catalogue: Catalogue, settings: str) -> dict[Run, list[str
 
 def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:
     """Return the runs of the papers, each with its papers; `extra`: with experiments marked so."""
+    return dict(_list_stored_runs(catalogue, config.model_dump_json(include=RUN_KEYS), extra))
+
+
+@store_with_catalogue
+def _list_stored_runs(catalogue: Catalogue, settings: str, extra: bool) -> dict[Run, list[str]]:
+    """Return the runs of the papers. settings: the RUN_KEYS of a configuration, as JSON."""
+    config = Config.model_validate_json(settings)
     papers_by_run: dict[Run, list[str]] = {}
     for key in config.papers:
         for requested_run in _iterate_experiment_runs(catalogue, key, config, extra):
@@ -133,7 +142,7 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
     """
     check_claim_names(catalogue, config.claims or ())
     for name in config.claims or ():
-        if _is_measured_at(catalogue, name, config.scale, config.only):
+        if is_measured_at(catalogue, name, config.scale, config.only):
             continue
         scales = list_claim_scales(catalogue, name)
         if config.scale in scales:
@@ -149,10 +158,10 @@ def check_named_claims(catalogue: Catalogue, config: Config) -> None:
 
 def list_claim_scales(catalogue: Catalogue, name: str) -> list[str]:
     """List the scales at which the claim `<paper>/<claim>` can have an effect."""
-    return [scale for scale in catalogue.scales if _is_measured_at(catalogue, name, scale)]
+    return [scale for scale in catalogue.scales if is_measured_at(catalogue, name, scale)]
 
 
-def _is_measured_at(
+def is_measured_at(
     catalogue: Catalogue, name: str, scale: str, only: Literal["paper"] | None = None
 ) -> bool:
     """Whether the claim `<paper>/<claim>` can have an effect at a scale. only: of config.yaml."""

@@ -7,8 +7,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.claim_needs import split_claim_names
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.requested import (
+    check_named_claims,
+    is_measured_at,
     list_lineage,
     list_requested_runs,
     select_claim,
@@ -100,14 +103,43 @@ def make_display_group(catalogue: Catalogue, config: Config, paper: str, name: s
 
 
 def list_claim_groups(catalogue: Catalogue, config: Config, paper: str) -> list[CostGroup]:
-    """Return the claims of a paper that are measured at the scale, the primary ones first."""
+    """Return the claims of a paper that are measured at the scale, the primary ones first.
+
+    Where the configuration names claims, they are those of them that are of the paper.
+    """
+    names: Iterable[str] = catalogue.papers[paper].claims_by_name
+    if config.claims:
+        check_named_claims(catalogue, config)
+        names = split_claim_names(config.claims).get(paper, ())
     groups = []
-    for claim in catalogue.papers[paper].claims_by_name:
-        try:
-            groups.append(make_claim_group(catalogue, config, paper, claim))
-        except UserError:  # it is not measured at this scale
-            continue
+    for name in names:
+        if is_measured_at(catalogue, f"{paper}/{name}", config.scale, config.only):
+            groups.append(make_claim_group(catalogue, config, paper, name))
     return sorted(groups, key=lambda group: KINDS.index(group.kind))
+
+
+def list_left_out_claims(catalogue: Catalogue, config: Config) -> list[str]:
+    """Return the claims of a scale, `<paper>/<claim>`, that `only: paper` leaves out.
+
+    The primary ones come first.
+    """
+    if config.only is None:
+        return []
+    left_out = []
+    for paper in config.papers:
+        for claim in catalogue.papers[paper].claims_by_name:
+            name = f"{paper}/{claim}"
+            is_measured = is_measured_at(catalogue, name, config.scale)
+            if is_measured and not is_measured_at(catalogue, name, config.scale, config.only):
+                left_out.append(name)
+    return sorted(left_out, key=lambda name: not is_primary(catalogue, name))
+
+
+def is_primary(catalogue: Catalogue, name: str, scale: str | None = None) -> bool:
+    """Whether the claim `<paper>/<claim>` is primary in a plan: of any scale, or of this one."""
+    paper, _, claim = name.partition("/")
+    planned_claims = catalogue.papers[paper].list_primary_claims(scale)
+    return claim in {planned.name for planned in planned_claims}
 
 
 def make_claim_group(catalogue: Catalogue, config: Config, paper: str, name: str) -> CostGroup:
@@ -118,9 +150,10 @@ def make_claim_group(catalogue: Catalogue, config: Config, paper: str, name: str
     content = catalogue.papers[paper]
     runs = list_requested_runs(catalogue, select_claim(config, paper, name))
     kind: str = content.claims_by_name[name].kind
-    if name in {planned.name for planned in content.list_primary_claims()}:
+    full_name = f"{paper}/{name}"
+    if is_primary(catalogue, full_name):
         kind = PRIMARY
-    return CostGroup(f"{paper}/{name}", kind, frozenset(runs))
+    return CostGroup(full_name, kind, frozenset(runs))
 
 
 @dataclass(frozen=True)

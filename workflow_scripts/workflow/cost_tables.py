@@ -1,6 +1,5 @@
-"""Print what papers, tables, claims and models cost on GPUs, and which claims a budget affords."""
+"""Print what papers, tables, claims and models cost on GPUs."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
@@ -8,13 +7,7 @@ from rich.table import Table
 
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.workflow.cost_groups import (
-    PRIMARY,
-    AddedClaim,
-    CostGroup,
-    choose_claims,
-    list_cost_groups,
-)
+from workflow_scripts.workflow.cost_groups import CostGroup
 from workflow_scripts.workflow.gpu_hours import (
     GPU,
     HIGH_UTILISATION,
@@ -26,8 +19,14 @@ from workflow_scripts.workflow.gpu_hours import (
     GpuHours,
     RunMemory,
 )
-from workflow_scripts.workflow.step_times import format_hours
-from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
+from workflow_scripts.workflow.job_specs import find_resources
+from workflow_scripts.workflow.job_times import find_job_minutes
+from workflow_scripts.workflow.targets import list_wildcards
+from workflow_scripts.workflow.time_limit import (
+    SCORING_SHARES,
+    TRAINING_SHARE,
+    estimate_submitted_seconds,
+)
 
 WIDTH = 100  # columns, if the terminal does not report its width
 # GB of the memory of common GPUs, and what a job needs besides what is counted: CUDA's context and
@@ -61,7 +60,7 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
     jobs: trainings that run at once.
     """
     table = make_cost_table(
-        "method", "parameters", "GPU memory", "", "card", "weights", "states", "GPU-hours"
+        "method", "parameters", "GPU memory", "", "card", "weights", "states", "job", "GPU-hours"
     )
     runs_of_methods: dict[str, list[Run]] = {}
     requested = list_requested_runs(estimates.catalogue, estimates.config)
@@ -80,10 +79,23 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
             choose_card(memory),
             format_gigabytes(4 * parameters),
             format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
+            format_job_times(list_job_minutes(estimates, runs)),
             estimates.estimate_runs(runs).format(),
         )
     print_table(table)
     print_notes(list_memory_notes(estimates, requested, jobs))
+
+
+def list_job_minutes(estimates: GpuHours, runs: Iterable[Run]) -> list[int]:
+    """Return the minutes that trainings ask a cluster for at their first attempt."""
+    catalogue, config = estimates.catalogue, estimates.config
+    minutes = []
+    for run in {run.training._replace(seed=0) for run in runs}:
+        wildcards = {"scale": config.scale, **list_wildcards(run)}
+        seconds = estimate_submitted_seconds(catalogue, config, "train", wildcards, "cuda")
+        resources = find_resources(catalogue, run, config.scale)
+        minutes.append(find_job_minutes("train", resources, seconds))
+    return minutes
 
 
 def estimate_state_bytes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> int:
@@ -103,44 +115,6 @@ def choose_card(memory: RunMemory) -> str:
         if needed <= gigabytes:
             return f"{gigabytes} GB"
     return "none"
-
-
-def choose_affordable_claims(estimates: GpuHours, budget: float) -> list[AddedClaim]:
-    """Return the claims of a configuration that fit into a budget of GPU-hours."""
-    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
-    return choose_claims(groups, estimates.estimate_items, budget)
-
-
-def print_budget(
-    estimates: GpuHours, budget: float, papers: list[str], overrides: list[str]
-) -> None:
-    """Print the claims that fit into a budget of GPU-hours, and the command that runs them.
-
-    papers: those that the call names. overrides: its words that change config.yaml otherwise,
-    besides the scale.
-    """
-    chosen = choose_affordable_claims(estimates, budget)
-    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
-    table = make_cost_table("claim", "", "adds", "total")
-    for entry in chosen:
-        total = format_hours(entry.total.upper)
-        table.add_row(entry.group.name, entry.group.kind, entry.added.format(), total)
-    print_table(table)
-    names = [entry.group.name for entry in chosen]
-    left_out = [group for group in groups if group.name not in names]
-    print(f"{len(names)} of {len(groups)} claims fit into {format_hours(budget)} GPU-hours")
-    for group in left_out:
-        if group.kind == PRIMARY:
-            alone = estimates.estimate_runs(group.runs).format()
-            print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
-    if names:
-        words = ["./reproduce", "--scale", estimates.config.scale, "--budget", f"{budget:g}"]
-        if papers:
-            words += ["--papers", *papers]
-        if overrides:
-            words += ["--config", *overrides]
-        print(f"They are run by: {shlex.join(words)}")
-    print_notes(list_range_notes())
 
 
 def list_range_notes() -> Iterator[str]:
@@ -173,6 +147,10 @@ def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> It
     yield (
         f"States: on disk while a training runs, {STATE_BYTES_PER_PARAMETER} bytes per parameter; "
         f"the {jobs} largest trainings at once need {format_gigabytes(states)} (--jobs)."
+    )
+    yield (
+        "Job: the time that trainings ask a cluster for at their first attempt. One that needs "
+        "more continues in another job."
     )
     yield from list_range_notes()
 
@@ -208,3 +186,9 @@ def format_gigabytes(size: float) -> str:
 def format_millions(parameters: int) -> str:
     """Format a number of parameters in millions."""
     return f"{parameters / 1e6:,.0f} M"
+
+
+def format_job_times(minutes: list[int]) -> str:
+    """Format the shortest and the longest time of jobs in hours, such as `24 h` or `1.2-24 h`."""
+    ends = dict.fromkeys(f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
+    return f"{'-'.join(ends)} h"

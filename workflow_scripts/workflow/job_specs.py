@@ -59,7 +59,7 @@ def resolve_run_job_spec(
         scale=scale,
         evaluation=resolve_evaluation(catalogue, run, scale),
         intervention=_find_intervention(catalogue, run, spec.kind, scale),
-        resources=_find_resources(catalogue, run, scale),
+        resources=find_resources(catalogue, run, scale),
         analysis_plans=hash_plans(catalogue, run, scale),
     )
     if isinstance(spec, GivenWeightsSpec):
@@ -69,7 +69,8 @@ def resolve_run_job_spec(
     return job_spec
 
 
-def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
+def find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
+    """Return what each job on a run asks a cluster for at its first attempt."""
     jobs = catalogue.scales[scale].jobs
     memory = jobs.memory_of.get(run.method, jobs.memory)
     return JobResources(

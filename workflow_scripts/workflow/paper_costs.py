@@ -1,6 +1,7 @@
 """Print what the requested runs of each paper need: jobs, downloads, hours, disk and GPU memory."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +40,15 @@ from workflow_scripts.workflow.step_times import (
 )
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
+TOGETHER = "together"  # in place of the name of a paper
+
 
 @dataclass(frozen=True)
 class PaperNeeds:
     """What the requested runs of a paper need.
 
-    searches: the runs of the hyperparameter searches before them. files, models, wheels: what is
-    not downloaded yet; models by their names.
+    paper: its name, or TOGETHER. searches: the runs of the hyperparameter searches before them.
+    files, models, wheels: what is not downloaded yet; models by their names.
     """
 
     paper: str
@@ -67,15 +70,19 @@ class PaperNeeds:
 
 
 def print_costs(estimates: GpuHours, results: Path, jobs: int) -> None:
-    """Print runs, jobs, downloads, hours and disk of each paper.
+    """Print runs, jobs, downloads, hours and disk of each paper, and of all together.
 
     jobs: trainings at once, for the disk that their states need.
     """
     catalogue, config = estimates.catalogue, estimates.config
-    papers_by_run = list_requested_runs(catalogue, config)
-    for paper in config.papers:
-        runs = [run for run, papers in papers_by_run.items() if paper in papers]
-        print_paper_costs(estimates, find_needs(catalogue, config, paper, runs, results), jobs)
+    needs_of_papers = find_needs_of_papers(catalogue, config, results)
+    for needs in needs_of_papers:
+        print_paper_costs(estimates, needs, jobs)
+    if estimates.is_estimated and len(needs_of_papers) > 1:
+        together = join_needs(needs_of_papers)
+        print(f"{TOGETHER} at scale {config.scale}: runs that papers share count once")
+        print(f"  runs       {format_run_counts(together)}")
+        print_joint_needs(estimates, together, jobs)
     print(
         f"Hours are steps times the step times of {STEP_TIMES}; "
         "plan --record adds those of finished runs"
@@ -83,6 +90,46 @@ def print_costs(estimates: GpuHours, results: Path, jobs: int) -> None:
     if estimates.is_estimated:
         print("--by table, claim or model shows the hours of each; --budget HOURS what fits")
         print_notes(list_range_notes())
+
+
+def find_needs_of_papers(catalogue: Catalogue, config: Config, results: Path) -> list[PaperNeeds]:
+    """Find out what each paper of a configuration needs that is not there yet."""
+    papers_by_run = list_requested_runs(catalogue, config)
+    needs_of_papers = []
+    for paper in config.papers:
+        runs = [run for run, papers in papers_by_run.items() if paper in papers]
+        needs_of_papers.append(find_needs(catalogue, config, paper, runs, results))
+    return needs_of_papers
+
+
+def join_needs(needs_of_papers: Iterable[PaperNeeds]) -> PaperNeeds:
+    """Return what papers need together. What they share is there once."""
+    runs: dict[Run, None] = {}
+    searches: dict[Run, None] = {}
+    files: dict[str, Source] = {}
+    models: dict[str, Repository] = {}
+    wheels: dict[str, None] = {}
+    for needs in needs_of_papers:
+        runs |= dict.fromkeys(needs.runs)
+        searches |= dict.fromkeys(needs.searches)
+        files |= {file.name: file for file in needs.files}
+        models |= needs.models
+        wheels |= dict.fromkeys(needs.wheels)
+    return PaperNeeds(
+        TOGETHER, list(runs), list(searches), list(files.values()), models, list(wheels)
+    )
+
+
+def print_joint_needs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
+    """Print what papers or claims need together: downloads, hours, disk, GPU memory, licences."""
+    print(f"  download   {format_downloads(needs)}")
+    print_estimates_of_trainings(estimates, needs, jobs_at_once)
+    gated = [name for name, model in needs.models.items() if model.gated]
+    if gated:
+        advice = "accept their licences, and set HF_TOKEN"
+        print(f"  gated      {len(gated)} of the models, {', '.join(gated)}: {advice}")
+    else:
+        print("  gated      no model that is to be downloaded")
 
 
 def find_needs(
@@ -136,14 +183,24 @@ def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
         if gpu_bytes:
             print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
         return
+    print_estimates_of_trainings(estimates, needs, jobs_at_once)
+
+
+def print_estimates_of_trainings(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
+    """Print GPU-hours, disk and GPU memory of the requested runs, if some are trained."""
     if not needs.trained:
         return
     hours = estimates.estimate_runs(needs.runs).format()
     print(f"  GPU-hours  {hours}, with scoring and searches")
     weights: list[int | None] = [4 * estimates.count(run).parameters for run in needs.trained]
-    states = estimate_state_bytes(estimates, needs.trained, jobs_at_once)
-    disk = f"{format_size(weights)} of checkpoints, {format_large_data(catalogue, needs)}"
-    print(f"  disk       {disk}{format_gigabytes(states)} of states while {jobs_at_once} train")
+    at_once = min(jobs_at_once, len(needs.trained))
+    states = estimate_state_bytes(estimates, needs.trained, at_once)
+    large_data = format_large_data(estimates.catalogue, needs)
+    disk = f"{format_size(weights)} of checkpoints, {large_data}"
+    print(
+        f"  disk       {disk}{format_gigabytes(states)} of states while the {at_once} largest "
+        "train at once (--jobs)"
+    )
     print(f"  GPU memory {format_largest_memory(estimates, needs.trained)}")
 
 
@@ -212,14 +269,19 @@ def count_jobs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> Count
 
 def print_downloads(needs: PaperNeeds) -> None:
     """Print the sizes of the files and models that are not downloaded yet."""
-    file_sizes = format_size([file.bytes for file in needs.files])
-    downloads = f"{file_sizes} in {len(needs.files)} files"
-    if needs.models:
-        model_sizes = format_size([model.bytes for model in needs.models.values()])
-        downloads += f", {model_sizes} in {len(needs.models)} models"
-    print(f"  download   {downloads}")
+    print(f"  download   {format_downloads(needs)}")
     for name, model in needs.models.items():
         print(f"             {format_model(name, model)}")
+
+
+def format_downloads(needs: PaperNeeds) -> str:
+    """Format the sizes of the files and of the models that are not downloaded yet."""
+    file_sizes = format_size([file.bytes for file in needs.files])
+    text = f"{file_sizes} in {len(needs.files)} files"
+    if needs.models:
+        model_sizes = format_size([model.bytes for model in needs.models.values()])
+        text += f", {model_sizes} in {len(needs.models)} models"
+    return text
 
 
 def format_model(name: str, model: Repository) -> str:

@@ -1,0 +1,148 @@
+"""Choose the claims that a budget of GPU-hours affords, and print what they need together."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.workflow.cost_groups import (
+    PRIMARY,
+    AddedClaim,
+    CostGroup,
+    choose_claims,
+    is_primary,
+    list_cost_groups,
+    list_left_out_claims,
+)
+from workflow_scripts.workflow.cost_tables import (
+    list_range_notes,
+    make_cost_table,
+    print_notes,
+    print_table,
+)
+from workflow_scripts.workflow.gpu_hours import GpuHours
+from workflow_scripts.workflow.paper_costs import (
+    find_needs_of_papers,
+    join_needs,
+    print_joint_needs,
+)
+from workflow_scripts.workflow.step_times import format_hours
+
+CLUSTER_WORDS = ("--workflow-profile", "profiles/slurm")
+
+
+@dataclass(frozen=True)
+class CallWords:
+    """The words of a call of `plan` that change config.yaml, besides the scale."""
+
+    papers: list[str]
+    claims: list[str]
+    overrides: list[str]
+
+
+@dataclass(frozen=True)
+class ClaimBudget:
+    """The claims that fit into a budget of GPU-hours, in their order, and those that do not."""
+
+    hours: float
+    chosen: list[AddedClaim]
+    left_out: list[CostGroup]
+
+    @property
+    def names(self) -> list[str]:
+        """The claims that fit, `<paper>/<claim>`."""
+        return [entry.group.name for entry in self.chosen]
+
+
+def choose_affordable_claims(estimates: GpuHours, hours: float) -> ClaimBudget:
+    """Return the claims of a configuration that fit into a budget of GPU-hours."""
+    groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
+    chosen = choose_claims(groups, estimates.estimate_items, hours)
+    names = {entry.group.name for entry in chosen}
+    return ClaimBudget(hours, chosen, [group for group in groups if group.name not in names])
+
+
+def print_budget(
+    estimates: GpuHours, budget: ClaimBudget, call: CallWords, results: Path, jobs: int
+) -> None:
+    """Print the claims that fit, what they need together, and the commands that run them.
+
+    jobs: trainings at once, for the disk that their states need.
+    """
+    table = make_cost_table("claim", "", "adds (GPU-hours)", "total (GPU-hours)")
+    for entry in budget.chosen:
+        total = format_hours(entry.total.upper)
+        table.add_row(entry.group.name, entry.group.kind, entry.added.format(), total)
+    print_table(table)
+    n_claims = len(budget.chosen) + len(budget.left_out)
+    hours = format_hours(budget.hours)
+    print(f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours")
+    for group in budget.left_out:
+        if group.kind == PRIMARY:
+            alone = estimates.estimate_runs(group.runs).format()
+            print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
+    print_notes(list_missing_notes(estimates))
+    print_notes(list_role_notes(estimates, budget))
+    if budget.chosen:
+        print_needs_of_claims(estimates, budget, results, jobs)
+        print_commands(estimates.config.scale, budget.hours, call)
+    print_notes(list_range_notes())
+
+
+def list_missing_notes(estimates: GpuHours) -> Iterator[str]:
+    """Yield how many claims, and which primary ones, `only: paper` leaves out."""
+    names = list_left_out_claims(estimates.catalogue, estimates.config)
+    if not names:
+        return
+    text = f"`only: paper` leaves out the runs of {len(names)} more claims, which are not counted"
+    primary = [name for name in names if is_primary(estimates.catalogue, name)]
+    if primary:
+        text += f"; primary ones among them: {', '.join(primary)}"
+    yield text
+
+
+def list_role_notes(estimates: GpuHours, budget: ClaimBudget) -> Iterator[str]:
+    """Yield what verdict claims get that are primary in a plan of another scale alone."""
+    catalogue, scale = estimates.catalogue, estimates.config.scale
+    groups = [entry.group for entry in budget.chosen] + budget.left_out
+    primary = [group.name for group in groups if group.kind == PRIMARY]
+    elsewhere = [name for name in primary if not is_primary(catalogue, name, scale)]
+    if not elsewhere:
+        return
+    count = f"{len(elsewhere)} of the {len(primary)} primary claims"
+    if len(elsewhere) == len(primary):
+        count = "All primary claims"
+    yield (
+        f"{count} are so in a plan of another scale. At {scale} they are exploratory, as are all "
+        "that no plan names:"
+    )
+    yield (
+        "each has effect and interval; whether it is reproduced depends also on q over all "
+        f"measured ones of the paper: ./reproduce --scale {scale} --finished"
+    )
+
+
+def print_needs_of_claims(
+    estimates: GpuHours, budget: ClaimBudget, results: Path, jobs: int
+) -> None:
+    """Print what the claims that fit need together."""
+    papers = list(dict.fromkeys(name.split("/")[0] for name in budget.names))
+    changes = {"papers": papers, "claims": budget.names}
+    config = estimates.config.model_copy(update=changes)
+    needs = join_needs(find_needs_of_papers(estimates.catalogue, config, results))
+    print(f"These {len(budget.names)} claims need together, in {len(needs.runs)} runs:")
+    print_joint_needs(estimates, needs, jobs)
+
+
+def print_commands(scale: str, hours: float, call: CallWords) -> None:
+    """Print the commands that run the claims: on a cluster, and on one machine."""
+    words = ["--scale", scale, "--budget", f"{hours:g}"]
+    for option, values in (
+        ("--papers", call.papers),
+        ("--claim", call.claims),
+        ("--config", call.overrides),
+    ):
+        if values:
+            words += [option, *values]
+    print(f"On a SLURM cluster: {shlex.join(['./reproduce', *CLUSTER_WORDS, *words])}")
+    print(f"On this machine:    {shlex.join(['./reproduce', *words])}")
