@@ -75,6 +75,30 @@ def test_what_differs_is_named_and_nothing_is_touched(made: Project):
     assert state_of(made.root) == before
 
 
+def test_a_changed_bit_of_any_file_of_a_result_is_found_and_a_deleted_one_is_not_missed(
+    made: Project,
+):
+    agree = "3 results agree with the current configuration"
+    assert check(made, "--deep") == [f"{agree}, and their files with their manifests"]
+    results = made.root / "results"
+    weights = made.root / TRAINED.replace("run.json", "checkpoint/model.safetensors")
+    damaged = [weights, results / "demo/data/scan-jump-x2/test.parquet", made.root / SCORES]
+    for file in damaged:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    assert check(made) == [agree]
+    data, train, evaluate, error = check(made, "--deep")
+    assert data == f"{DATA}/test.parquet differs from the sha256 in dataset.json"
+    assert train == f"{weights.relative_to(made.root)} differs from the sha256 in run.json"
+    assert evaluate == f"{SCORES} differs from the sha256 in evaluation.json"
+    assert error.startswith("error: 3 files have changed; delete them with the manifest and run ")
+    for file in damaged[:2]:
+        file.unlink()
+    (evaluate, _) = check(made, "--deep")
+    assert evaluate.startswith(SCORES)
+
+
 def test_settings_of_the_command_line_count(made: Project):
     train, error = check(made, "--config", "precision=bf16")
     assert train.startswith(f'{RECORD}: training.precision was unset and is "bf16"')
@@ -105,6 +129,9 @@ def test_a_source_file_with_another_checksum(made: Project):
         checksum = content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"]
     manifest.write_text(json.dumps({"sha256": checksum}))
     assert check(made) == ["4 results agree with the current configuration"]
+    manifest.with_suffix("").write_text("cut")
+    damaged, _ = check(made, "--deep")
+    assert damaged == "results/downloads/cogs/gen.tsv differs from the sha256 in gen.tsv.json"
     manifest.write_text(json.dumps({"sha256": "0" * 64}))
     fetched, _ = check(made)
     assert (

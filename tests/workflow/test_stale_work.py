@@ -10,6 +10,7 @@ import pytest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.workflow import stale_work
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.rerun_reasons import JobToRun
 from workflow_scripts.workflow.stale_work import CallWork
@@ -115,6 +116,14 @@ def test_a_little_work_is_done_without_a_word():
     record = Path(job.output[0]).with_name("record.json")
     record.write_text(record.read_text().replace(": 2.5", ": 601"))  # seconds of the last time
     assert "0.17 core-hours" in (make_work(job).describe_stale() or "")
+
+
+def test_a_training_is_said_and_asked_for_only_if_it_is_long(monkeypatch):
+    work = make_work(make_job("train", 1))
+    assert work.has_long_stale_work() and work.describe_stale()
+    monkeypatch.setattr(stale_work, "STALE_SECONDS", 2 * 3600 * compute_training_hours())
+    assert (work.describe_stale() or "").startswith("1 training again because ")
+    assert not work.has_long_stale_work()
 
 
 def test_unknown_times_are_said():

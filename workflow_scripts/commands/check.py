@@ -19,6 +19,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
+from workflow_scripts.workflow.damaged_files import find_damaged_files
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
@@ -27,27 +28,47 @@ from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_config_arguments(parser)
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="also hash the files of all results and downloads: has one changed since it was made?",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print one line for each result that differs. Raises UserError if there are any."""
+    """Print one line for each result that differs, and for each file that has changed.
+
+    Raises UserError if there are any.
+    """
     catalogue = load_catalogue()
     config = load_call_config(args)
     count = 0
     differing = 0
+    damaged: list[str] = []
     for result in list_results(catalogue):
         count += 1
+        if args.deep:
+            damaged += find_damaged_files(result.rule, result.wildcards)
         changes = find_changes(catalogue, config, result)
         if changes:
             differing += 1
             print(f"{result.record}: {'; '.join(changes)}")
+    for line in damaged:
+        print(line)
+    faults = []
+    if damaged:
+        files = "1 file has" if len(damaged) == 1 else f"{len(damaged)} files have"
+        faults.append(f"{files} changed; delete them with the manifest and run ./reproduce again")
     if differing:
-        raise UserError(
+        faults.append(
             f"{differing} of {count} results differ from the current configuration; "
             "`./reproduce -n` with the same options lists those that it will make again; "
-            "delete the others by hand"
+            "--touch keeps them, and others can be deleted by hand"
         )
-    print(f"{count} results agree with the current configuration")
+    if faults:
+        raise UserError("\n".join(faults))
+    and_files = ", and their files with their manifests" if args.deep else ""
+    print(f"{count} results agree with the current configuration{and_files}")
 
 
 class ExistingResult(NamedTuple):

@@ -12,7 +12,13 @@ from pathlib import Path
 from rich.console import Console
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import COMMITTED, RESULTS, CrateFolder, ExportFolder
+from workflow_scripts.common.result_folders import (
+    COMMITTED,
+    RESULTS,
+    CrateFolder,
+    ExportFolder,
+    ScaleFolder,
+)
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
@@ -81,6 +87,11 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     if is_export(path):
         verify_export(catalogue, ExportFolder(path), args.claims)
+    elif ScaleFolder(path).config.is_file():
+        raise UserError(
+            f"{path} has results as ./reproduce makes them, which `check --deep` compares with "
+            "their manifests; `verify` is for exported results and crates (docs/results.md)"
+        )
     elif path.exists():
         verify_crate_at(path)
     else:
