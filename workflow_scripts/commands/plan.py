@@ -150,7 +150,7 @@ def check_combination(args: argparse.Namespace) -> None:
 
 
 def read_jobs_at_once() -> int:
-    """Read how many jobs the profile for SLURM submits at once; one, if there is no such profile."""
+    """Read how many jobs the profile for SLURM submits at once; 1 without a profile."""
     if not SLURM_PROFILE.exists():
         return 1
     jobs = read_yaml_mapping(SLURM_PROFILE).get("jobs")
