@@ -222,7 +222,13 @@ def test_superiority_is_named_in_the_plan_and_needs_no_spread_there(copy: Path):
     """In claims.yaml alone it would leave the plan's null at 0 in place of 0.5."""
     chance = {"published": 1.0, "margin": 0.5, "smallest": 0.75}
     plan(copy, measure="superiority", names_measure=True, spread=None, **chance)
-    load_catalogue(copy)
+    edit(
+        copy / "papers/sq_transformer/claims.yaml",
+        lambda content: content["claims"][-1].pop("unit"),
+    )
+    read_catalogue.cache_clear()
+    claim = load_catalogue(copy).papers["sq_transformer"].claims_by_name["a-planned-one"]
+    assert (claim.measure, claim.unit) == ("superiority", "chance")
     edit(copy / "papers/sq_transformer/claims.yaml", lambda content: content["claims"].pop())
     file = plan(copy, measure="superiority", published=8.0, smallest=2.0)
     with pytest.raises(UserError) as caught:
