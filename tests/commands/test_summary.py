@@ -107,3 +107,34 @@ def test_what_is_unfinished_is_no_success(checkout, capsys):
 
 def test_nothing_is_said_of_a_scale_that_was_never_finished(checkout, capsys):
     assert summarise(capsys, "--", "--config", "papers=[cat]") == []
+
+
+def add_own_paper(checkout: Path) -> None:
+    """Add the paper `mine` as `new-paper` writes it, with one claim and no plan."""
+    (checkout / "papers").unlink()
+    shutil.copytree(ROOT / "papers", checkout / "papers")
+    assert main(["new-paper", "mine"]) == 0
+    folder = checkout / "results/demo"
+    shutil.copytree(checkout / "results/reference/small/tables/cat", folder / "tables/cat")
+    write_json(folder / "config.json", {"papers": ["mine"], "scale": "demo"})
+
+
+def test_a_call_for_ones_own_paper_goes_on_with_that_paper(checkout, capsys):
+    add_own_paper(checkout)
+    capsys.readouterr()
+    lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[mine]", "scale=demo")
+    assert not any("results/reference" in line for line in lines)
+    commands = [line.partition("#")[0].strip() for line in lines[lines.index("Next:") + 1 :]]
+    assert commands[:2] == [
+        "./reproduce --papers mine --scale small",
+        "./reproduce --claim mine/transformer-above-half --scale small",
+    ]
+
+
+def test_with_a_committed_paper_the_committed_verdicts_are_said(checkout, capsys):
+    add_own_paper(checkout)
+    capsys.readouterr()
+    words = ("--config", "papers=[mine,cat]", "scale=demo")
+    lines = summarise(capsys, "--seconds", "60", "--", *words)
+    assert [line for line in lines if line.startswith("The papers, by results/reference/small")]
+    assert not any("mine" in line for line in lines)

@@ -218,6 +218,25 @@ def test_a_primary_claim_leaves_to_its_plan_what_the_plan_says(copy: Path, key: 
     assert str(caught.value) == f"{file}:{line}: {said}"
 
 
+def test_superiority_is_named_in_the_plan_and_needs_no_spread_there(copy: Path):
+    """In claims.yaml alone it would leave the plan's null at 0 in place of 0.5."""
+    chance = {"published": 1.0, "margin": 0.5, "smallest": 0.75}
+    plan(copy, measure="superiority", names_measure=True, spread=None, **chance)
+    edit(
+        copy / "papers/sq_transformer/claims.yaml",
+        lambda content: content["claims"][-1].pop("unit"),
+    )
+    read_catalogue.cache_clear()
+    claim = load_catalogue(copy).papers["sq_transformer"].claims_by_name["a-planned-one"]
+    assert (claim.measure, claim.unit) == ("superiority", "chance")
+    edit(copy / "papers/sq_transformer/claims.yaml", lambda content: content["claims"].pop())
+    file = plan(copy, measure="superiority", published=8.0, smallest=2.0)
+    with pytest.raises(UserError) as caught:
+        load_catalogue(copy)
+    advice = "claim 'a-planned-one': move `measure: superiority` here from claims.yaml"
+    assert str(caught.value) == f"{file}:7: {advice}"
+
+
 @pytest.mark.parametrize(
     "file",
     sorted((ROOT / "papers").glob("*/analysis_plan.yaml")),

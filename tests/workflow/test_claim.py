@@ -128,4 +128,4 @@ def test_what_is_finished_is_shown_of_a_claim(mine: Project):
     assert "  verdict   not run: not started yet" in done.stdout
     lines = done.stderr.splitlines()[-2:]
     assert lines[0] == "error: 1 run not started yet"
-    assert lines[1] == f"Try again with: ./reproduce --config 'claims=[{ABOVE_HALF}]'"
+    assert lines[1] == f"Try again with: ./reproduce --claim {ABOVE_HALF}"

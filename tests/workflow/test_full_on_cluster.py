@@ -194,7 +194,7 @@ def check_faulty(full: FaultyFull, call: Call) -> None:
     )
     for line, start in zip(sorted(lines[:3]), expected, strict=True):
         assert line.startswith(start), lines
-    assert lines[3].startswith("Try again with: ./reproduce ") and "scale=full" in lines[3]
+    assert lines[3].startswith("Try again with: ./reproduce ") and "--scale full" in lines[3]
     run = full.results / "runs" / LONG
     assert read_json(run / "record.json")["resumed"] == 1
     assert int(read_rows(run / "training.csv")[-1]["step"]) == STEPS

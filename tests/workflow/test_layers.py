@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import yaml
 
+from tests.objectives.documented_example import read_documented_objective
 from tests.workflow.projects import Project
 from tests.workflow.test_rerun import intervened, made, named, of_rule, searched, weighed
 from workflow_scripts.config.loading import load_catalogue
@@ -113,23 +114,6 @@ MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Set
 class Settings(TransformerSettings):
     scale: float = 1.0
 """
-OBJECTIVE = """from workflow_scripts.objectives.with_norm.settings import Settings
-
-
-def build(settings: Settings, loss):
-    def objective(model, batch):
-        value, parts = loss(model, batch)
-        norm = sum(parameter.square().sum() for parameter in model.parameters())
-        return value + settings.weight * norm, {**parts, "norm": norm.detach()}
-
-    return objective
-"""
-OBJECTIVE_SETTINGS = """from workflow_scripts.common.validation import NonNegative, StrictModel
-
-
-class Settings(StrictModel):
-    weight: NonNegative = 0.001
-"""
 METRIC = '''"""Mean number of words of the outputs."""
 
 from workflow_scripts.evaluation.options.words import Options
@@ -155,9 +139,7 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
         "models/scaled/__init__.py": "",
         "models/scaled/settings.py": MODEL_SETTINGS,
         "models/scaled/model.py": MODEL,
-        "objectives/with_norm/__init__.py": "",
-        "objectives/with_norm/settings.py": OBJECTIVE_SETTINGS,
-        "objectives/with_norm/objective.py": OBJECTIVE,
+        **read_documented_objective(),
         "evaluation/words.py": METRIC,
         "evaluation/options/words.py": METRIC_OPTIONS,
     }.items():
@@ -167,7 +149,7 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
         "extends": "backbone",
         "title": "Mine",
         "model": {"name": "scaled", "scale": 0.5},
-        "objective": {"name": "with_norm", "weight": 0.0001},
+        "objective": {"name": "near_layers", "weight": 0.2},
         "training": {"max_steps": 4},
         "evaluation": {"measures": {"words": {}}},
         "variants": {"default": {"title": "as it is"}},
@@ -184,8 +166,10 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
             if row["subset"] == "all"
         }
     assert scores["words"] >= 1
-    curve = (demo.root / f"results/demo/runs/{run}/training.csv").read_text()
-    assert "norm" in curve
+    with open(demo.root / f"results/demo/runs/{run}/training.csv") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["name"] == "distance"]
+    distances = [float(row["value"]) for row in rows]
+    assert distances and min(distances) > 0
 
 
 DATA_SET = '''"""Commands that are repeated word by word."""

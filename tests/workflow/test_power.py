@@ -1,6 +1,7 @@
 """`plan --power` as a user reads it."""
 
 import csv
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tests.config.as_json import resolve_run
 from tests.config.copies import edit, name_planned_seeds
 from tests.config.test_requested import SEEDS, plan
 from workflow_scripts.__main__ import main
+from workflow_scripts.commands import power_table
+from workflow_scripts.commands.power_table import PowerRow, format_power_lines
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -102,3 +105,37 @@ def test_shares_have_power_too_and_another_scale_is_said(
     assert capsys.readouterr().out.startswith(
         "sq_transformer: analysis_plan.yaml is of the scale small\n"
     )
+
+
+ROWS = [
+    PowerRow(
+        "srl-over-transformer-compounds",
+        ["0.101 (5)", "6", "5+95% (0)", "100+0% (0.319)", "4 & 4", "12", "?"],
+    ),
+    PowerRow("sum", ["", "", "", "", "", "12", "?"]),
+]
+
+
+def test_numbers_are_next_to_a_claim_where_there_is_room_else_below_it():
+    wide = list(format_power_lines(ROWS, 200))
+    assert len(wide) == 4
+    assert wide[2].startswith("srl-over-transformer-compounds  0.101 (5)      6  5+95% (0)")
+    narrow = list(format_power_lines(ROWS, 80))
+    assert narrow[2] == "srl-over-transformer-compounds"
+    assert narrow[3].split() == wide[2].split()[1:]
+    for lines in (wide, narrow):
+        plain = [re.sub(r"\[/?(bold)?\]", "", line) for line in lines]
+        places = [plain[-1].index("12"), plain[-2].index(" 12 ") + 1]
+        assert plain[-1].split() == ["sum", "12", "?"] and places[0] == places[1]
+        assert max(map(len, plain)) <= (80 if lines is narrow else 200)
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_every_claim_of_the_papers_is_in_one_piece(columns: str, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(power_table, "WIDTH", int(columns))
+    assert main(["plan", "--power"]) == 0
+    said = capsys.readouterr().out
+    for paper in load_catalogue().papers.values():
+        for planned in paper.list_primary_claims():
+            assert re.search(rf"^{planned.name}(\s|$)", said, re.MULTILINE), planned.name

@@ -154,9 +154,11 @@ def test_a_gated_model_a_dead_address_and_a_crash_leave_the_rest_of_the_page(
     assert dead.startswith("error: cogs/train.tsv could not be downloaded, 1 run not finished: ")
     assert gated.startswith(f"error: {GATED} is gated, 1 run not finished: ")
     assert "accept its licence" in gated
+    code = "workflow_scripts/models/lrf/model.py"
+    last_line = len((failing.root / code).read_text().splitlines())
     assert crashed == (
         "error: train scan-jump-x2/lrf/default/seed-1 failed, 1 run not finished: "
-        "RuntimeError: boom (results/demo/logs/train/scan-jump-x2/lrf/default/seed-1.log)"
+        f"{code}:{last_line}: RuntimeError: boom (results/demo/logs/train/scan-jump-x2/lrf/default/seed-1.log)"
     )
 
 
@@ -175,7 +177,7 @@ def test_a_claim_says_which_of_its_runs_failed(failing: Project, monkeypatch):
     assert done.stdout.splitlines()[-1] == f"  verdict   {row['reason']}"
     failure, advice = done.stderr.splitlines()[-2:]
     assert failure.startswith(f"error: {GATED} is gated, 1 run not finished: ")
-    assert advice == "Try again with: ./reproduce --config 'claims=[mine/gated-over-works]'"
+    assert advice == "Try again with: ./reproduce --claim mine/gated-over-works"
     assert not (results / "claims.csv").exists() and not (results / "tables").exists()
 
 
@@ -236,10 +238,7 @@ def test_downloads_go_on_and_end_with_what_is_missing_and_where_to_put_it(projec
     done = project.reproduce("downloads", "--scale", "small", "--papers", "lrf", env=without_mirror)
     assert done.returncode == 1
     last_lines = done.stderr.splitlines()
-    assert (
-        last_lines[-1]
-        == "Try again with: ./reproduce --config scale=small 'papers=[lrf]' downloads"
-    )
+    assert last_lines[-1] == "Try again with: ./reproduce downloads --scale small --papers lrf"
     (cognition,) = (line for line in last_lines if " more files of cognition: " in line)
     assert "could not be downloaded, and 8 more files of cognition: " in cognition
     assert "; `python -m workflow_scripts fetch --list cognition` lists all its URLs" in cognition

@@ -4,6 +4,7 @@ import pytest
 
 from workflow_scripts.workflow.snakemake_call import (
     drop_force_words,
+    format_own_call,
     parse_call,
     set_config_value,
 )
@@ -60,3 +61,33 @@ def test_targets_are_told_from_the_words_of_options(words: str, options: str, ta
     assert call.arguments == expected
     without_option = [word for word in call.arguments if word != "--nolock"]
     assert parse_call(without_option).targets == call.targets
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--logger=terminal"], "./reproduce"),
+        (
+            ["--config", "papers=[]", "papers=[mine]", "--logger=terminal"],
+            "./reproduce --papers mine",
+        ),
+        (
+            [
+                "--config",
+                "scale=[]",
+                "scale=small",
+                "papers=[a,b]",
+                "--logger=terminal",
+                "downloads",
+            ],
+            "./reproduce downloads --scale small --papers a b",
+        ),
+        (
+            ["--config", "claims=[mine/x]", "extra=true", "--logger=terminal", "-k", "--", "f"],
+            "./reproduce -k --claim mine/x --config extra=true -- f",
+        ),
+        (["--config", "seeds=[1, 2]"], "./reproduce --config 'seeds=[1, 2]'"),
+    ],
+)
+def test_a_call_is_told_in_the_words_of_its_user(words: list[str], expected: str):
+    assert format_own_call(words) == expected

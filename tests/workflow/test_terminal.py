@@ -90,6 +90,41 @@ def test_a_running_training_that_was_stopped_waits_for_its_next_job(tmp_path, lo
     assert job.read_progress() == shown
 
 
+CRASH = """7/250 steps  6.2/s
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/runpy.py", line 88, in _run_code
+    exec(code, run_globals)
+  File "{root}/workflow_scripts/training/loop.py", line 120, in update_weights
+    loss, parts = setup.loss(model, batch)
+  File "{root}/workflow_scripts/objectives/mine/objective.py", line 9, in objective
+    states = model.encode(batch.src)
+  File "{root}/.venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1, in call
+    return call()
+AttributeError: 'Batch' object has no attribute 'src'
+"""
+
+
+@pytest.mark.parametrize(
+    ("logged", "shown"),
+    [
+        (
+            CRASH,
+            "workflow_scripts/objectives/mine/objective.py:9: "
+            "AttributeError: 'Batch' object has no attribute 'src'",
+        ),
+        ("error: a.yaml:3: unknown key", "error: a.yaml:3: unknown key"),
+        (CRASH + "error: a.yaml:3: unknown key", "error: a.yaml:3: unknown key"),
+        (CRASH.replace("workflow_scripts", "elsewhere"), CRASH.splitlines()[-1]),
+    ],
+)
+def test_a_failed_job_names_the_innermost_line_of_our_code(tmp_path, monkeypatch, logged, shown):
+    monkeypatch.chdir(tmp_path)
+    log = tmp_path / "seed-1.log"
+    log.write_text(logged.replace("{root}", str(tmp_path)))
+    job = load_plugin().Job("train", "a/b/c/seed-1", {}, [str(log)], "")
+    assert job.read_failure() == shown
+
+
 def load_plugin():
     """Return the module of the terminal as Snakemake finds it, by its folder."""
     name = "snakemake_logger_plugin_terminal"

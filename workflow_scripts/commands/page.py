@@ -6,7 +6,13 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from workflow_scripts.commands.summary import count_made, describe_committed, format_time_taken
+from workflow_scripts.commands.summary import (
+    count_made,
+    describe_committed,
+    find_suggested_claim,
+    format_time_taken,
+    select_suggested_papers,
+)
 from workflow_scripts.common.files import read_json, read_mapping, write_text_file
 from workflow_scripts.common.result_folders import COMMITTED, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
@@ -15,7 +21,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
-from workflow_scripts.reporting.site.run_page import WhatRan, format_run_page
+from workflow_scripts.reporting.site.run_page import Continuation, WhatRan, format_run_page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +43,22 @@ def main(args: argparse.Namespace) -> None:
     verdicts = ""
     if catalogue.scales[config.scale].verdicts:
         verdicts = count_primary_verdicts(read_claim_rows(results.claims.table))
-    elif COMMITTED.claims.table.exists():
-        verdicts = describe_committed(read_claim_rows(COMMITTED.claims.table))
+    else:
+        verdicts = describe_committed(config)
     ran = describe_runs(catalogue, config, results)
-    page = format_run_page(catalogue, config, results, ran, verdicts)
+    continuation = suggest_claim(catalogue, config)
+    page = format_run_page(catalogue, config, results, ran, verdicts, continuation)
     write_text_file(results.page, page)
+
+
+def suggest_claim(catalogue: Catalogue, config: Config) -> Continuation:
+    """Return the claim with which the page continues, and whether it has a committed result."""
+    claim = find_suggested_claim(catalogue, select_suggested_papers(catalogue, config))
+    is_committed = False
+    if COMMITTED.claims.table.exists():
+        rows = read_claim_rows(COMMITTED.claims.table)
+        is_committed = claim in {f"{row.paper}/{row.claim}" for row in rows}
+    return Continuation(claim, is_committed)
 
 
 def count_primary_verdicts(rows: list[ClaimRow]) -> str:

@@ -1,7 +1,10 @@
 """Print how likely the planned seeds of each primary claim decide it, and what they cost."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from workflow_scripts.config.analysis_plan import (
     AnalysisPlan,
@@ -19,29 +22,43 @@ from workflow_scripts.reporting.claims.power_analysis import (
     count_seeds_to_decide,
     select_spread,
 )
-from workflow_scripts.workflow.step_times import format_training_hours
+from workflow_scripts.workflow.step_times import estimate_hours, format_hours
 
 WIDTH = 100  # columns, if the terminal does not report its width
+INDENT = 2  # of the numbers below a claim, where there is no room next to it
+GAP = 2  # columns between two numbers
 NOTES = (
     "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of "
     "freedom;",
     "in plans/ its upper 80% limit.",
-    "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
+    "Power: 5+90% is a chance of 5% of 'reproduced' and of 90% of 'not reproduced', if the effect "
+    "is",
+    "the one in brackets. (90:10%): 90% of the left side's seeds succeed, and 10% of the right "
+    "side's.",
     "For 80%: seeds with which a verdict has a chance of 80%, if there is no effect & if it is "
     "half.",
     "Runs: of the cells, and the runs that they start from. A run of several claims counts once in "
     "sums.",
-    "Core-hours: of training alone, by catalogue/step_times.csv.",
+    "Core-hours: of training alone, by catalogue/step_times.csv; ?: of some runs it has no time.",
 )
+# Two lines of each column of numbers.
 HEADINGS = (
-    "spread\n(df)",
-    "seeds",
-    "power\nif none",
-    "power\nif half",
-    "for\n80%",
-    "runs",
-    "core-\nhours",
+    ("spread", "(df)"),
+    ("", "seeds"),
+    ("power", "if none"),
+    ("power", "if half"),
+    ("for", "80%"),
+    ("", "runs"),
+    ("core-", "hours"),
 )
+
+
+@dataclass(frozen=True)
+class PowerRow:
+    """A claim, or the sum, with a text for each of HEADINGS."""
+
+    name: str
+    numbers: list[str]
 
 
 def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None:
@@ -61,11 +78,12 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
             if scale and plan.scale != scale:
                 console.print(f"{key}: {file} is of the scale {plan.scale}")
                 continue
-            table = make_power_table(catalogue, config, paper, file)
             console.print(f"{key} at {plan.scale}, {file}: {describe_plan(plan)}")
             if isinstance(plan, LaterPlan):
                 console.print(f"a seed: {plan.unit}; on {plan.device} in {plan.precision}")
-            console.print(table, soft_wrap=False)
+            rows = make_power_rows(catalogue, config, paper, file)
+            for line in format_power_lines(rows, console.width):
+                console.print(line)
             console.print()
     for line in NOTES:
         console.print(line, style="dim")
@@ -77,25 +95,65 @@ def describe_plan(plan: AnalysisPlan) -> str:
     return f"{len(plan.primary)} primary claims, intervals of {level}, written {plan.written}"
 
 
-def make_power_table(catalogue: Catalogue, config: Config, paper: Paper, file: str) -> Table:
-    """Make the table of the primary claims of one plan of a paper, and of their sum."""
+def make_power_rows(
+    catalogue: Catalogue, config: Config, paper: Paper, file: str
+) -> list[PowerRow]:
+    """Make a row for each primary claim of one plan of a paper, and one for their sum."""
     plan = paper.plans[file]
     config_of_plan = config.model_copy(update={"scale": plan.scale})
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("primary claim", overflow="fold")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows: list[PowerRow] = []
     runs_of_plan: dict[Run, None] = {}
     for planned in paper.list_primary_claims():
         if planned.file != file:
             continue
         runs = list_deciding_runs(catalogue, config_of_plan, paper, planned)
-        hours = format_training_hours(catalogue, config_of_plan, runs, "cpu")
-        table.add_row(planned.name, *format_decision(planned), str(len(runs)), hours)
+        cost = _format_cost(catalogue, config_of_plan, runs)
+        rows.append(PowerRow(planned.name, [*format_decision(planned), *cost]))
         runs_of_plan |= dict.fromkeys(runs)
-    hours = format_training_hours(catalogue, config_of_plan, list(runs_of_plan), "cpu")
-    table.add_row("sum", "", "", "", "", "", str(len(runs_of_plan)), hours, style="bold")
-    return table
+    cost = _format_cost(catalogue, config_of_plan, list(runs_of_plan))
+    rows.append(PowerRow("sum", ["", "", "", "", "", *cost]))
+    return rows
+
+
+def _format_cost(catalogue: Catalogue, config: Config, runs: list[Run]) -> list[str]:
+    """Format the number of runs and their core-hours, with `?` for runs of unknown times."""
+    total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, "cpu")
+    hours = format_hours(total)
+    if unknown:
+        hours = f"{hours} + ?" if total else "?"
+    return [str(len(runs)), hours]
+
+
+def format_power_lines(rows: list[PowerRow], width: int) -> Iterator[str]:
+    """Yield the lines of a table, for rich; the last row is the sum.
+
+    The numbers of a claim are next to its name if all fit into `width` columns, else below it.
+    """
+    widths = []
+    for number, heading in enumerate(HEADINGS):
+        texts = [*heading, *(row.numbers[number] for row in rows)]
+        widths.append(max(map(len, texts)) + GAP)
+    name_width = max(len(row.name) for row in rows)
+    is_narrow = name_width + sum(widths) > width
+    if is_narrow:
+        name_width = INDENT
+    for texts in zip(*HEADINGS, strict=True):
+        yield f"[bold]{' ' * name_width}{_align(texts, widths)}[/]"
+    for row in rows[:-1]:
+        name = escape(row.name)
+        if is_narrow:
+            yield name
+            name = ""
+        yield f"{name:{name_width}}{_align(row.numbers, widths)}"
+    total = rows[-1]
+    line = " " * name_width + _align(total.numbers, widths)
+    # Its first numbers are empty, so its name always has room.
+    yield f"[bold]{total.name}{line[len(total.name) :]}[/]"
+
+
+def _align(texts: Sequence[str], widths: list[int]) -> str:
+    """Align texts to the right in columns of these widths."""
+    return "".join(f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
 
 
 def list_deciding_runs(

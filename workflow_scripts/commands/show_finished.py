@@ -5,7 +5,6 @@
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,12 +25,13 @@ from workflow_scripts.workflow.failures import (
     read_failed_jobs,
 )
 from workflow_scripts.workflow.job_specs import list_read_files
-from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
 from workflow_scripts.workflow.snakemake_call import (
+    LOGGER,
     SnakemakeCall,
     add_snakemake_arguments,
     collect_stop_signals,
     drop_force_words,
+    format_own_call,
     get_snakemake_arguments,
     parse_call,
     run_snakemake,
@@ -190,8 +190,7 @@ def describe_unfinished(
     if not_started:
         lines.append(f"error: {count_nouns(len(not_started), 'run')} not started yet")
     if lines:
-        own_words = [word for word in words if word not in (LOGGER, *PLACEHOLDERS)]
-        lines.append(f"Try again with: {shlex.join(['./reproduce', *own_words])}")
+        lines.append(f"Try again with: {format_own_call(words)}")
     return lines
 
 

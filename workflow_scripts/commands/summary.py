@@ -1,6 +1,7 @@
 """Print what a finished ./reproduce has made, what it comes to, and how to continue."""
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
 from workflow_scripts.reporting.claims.verdicts import DECIDED
 from workflow_scripts.reporting.committed.recomputing import describe_verdicts
@@ -58,12 +59,11 @@ def main(args: argparse.Namespace) -> None:
     console.print(describe_made(made, args.seconds, results.unfinished.exists()))
     if catalogue.scales[config.scale].verdicts:
         print_claim_summary(console, results.claims.table, config.scale)
-    elif COMMITTED.claims.table.exists():
+    elif text := describe_committed(config):
         # A terminal breaks long lines within words.
-        text = describe_committed(read_claim_rows(COMMITTED.claims.table))
         console.print(f"{text} (README.md)", soft_wrap=not console.is_terminal)
     console.print(f"Page: {escape(str(results.page))}")
-    print_next_commands(console, catalogue)
+    print_next_commands(console, catalogue, config)
 
 
 def count_made(catalogue: Catalogue, config: Config, results: ScaleFolder) -> Made:
@@ -103,20 +103,42 @@ def format_time_taken(seconds: int) -> str:
     return f"{second} s"
 
 
-def describe_committed(rows: list[ClaimRow]) -> str:
-    """Say what the primary claims of the committed results come to."""
+def describe_committed(config: Config) -> str:
+    """Say what the primary claims of the committed results come to.
+
+    Empty without committed results, and for papers that are not among them.
+    """
+    if not COMMITTED.claims.table.exists():
+        return ""
+    rows = read_claim_rows(COMMITTED.claims.table)
+    if not {row.paper for row in rows}.intersection(config.papers):
+        return ""
     decided = [row for row in rows if row.is_primary and row.verdict in DECIDED]
     verdicts = describe_verdicts(decided)
     return f"The papers, by results/reference/small: of {len(decided)} primary claims {verdicts}"
 
 
-def print_next_commands(console: Console, catalogue: Catalogue) -> None:
+def select_suggested_papers(catalogue: Catalogue, config: Config) -> list[str]:
+    """Return the papers of which the next commands are.
+
+    They are all of the project, or those of a call for papers without committed results.
+    """
+    if not COMMITTED.claims.table.exists():
+        return list(catalogue.papers)
+    committed = {row.paper for row in read_claim_rows(COMMITTED.claims.table)}
+    if committed.intersection(config.papers):
+        return list(catalogue.papers)
+    return list(config.papers)
+
+
+def print_next_commands(console: Console, catalogue: Catalogue, config: Config) -> None:
     """Print three commands to continue with: a paper, a claim, and the cost of everything."""
     commands: list[tuple[str, str]] = []
-    claim = find_cheapest_claim(catalogue)
+    papers = select_suggested_papers(catalogue, config)
+    claim = find_suggested_claim(catalogue, papers)
+    paper = claim.partition("/")[0] if claim else papers[0]
+    commands.append((f"./reproduce --papers {paper} --scale small", "a paper on real data"))
     if claim:
-        paper, _, _ = claim.partition("/")
-        commands.append((f"./reproduce --papers {paper} --scale small", "a paper on real data"))
         commands.append((f"./reproduce --claim {claim} --scale small", "one of its claims"))
     plan = ".venv/bin/python -m workflow_scripts plan --scale full"
     commands.append((plan, "what the papers' own models cost"))
@@ -129,10 +151,19 @@ def print_next_commands(console: Console, catalogue: Catalogue) -> None:
         console.print(line)
 
 
-def find_cheapest_claim(catalogue: Catalogue) -> str | None:
-    """Return the primary claim at small that needs the fewest runs, as `<paper>/<claim>`."""
+def find_suggested_claim(catalogue: Catalogue, papers: Iterable[str]) -> str | None:
+    """Return the primary claim at small that needs the fewest runs, as `<paper>/<claim>`.
+
+    Papers without a plan have no primary claim: then it is the first claim of all; None without
+    claims.
+    """
     runs_of_claim: dict[str, int] = {}
-    for paper, content in catalogue.papers.items():
+    others: list[str] = []
+    for paper in papers:
+        content = catalogue.papers[paper]
         for planned in content.list_primary_claims("small"):
             runs_of_claim[f"{paper}/{planned.name}"] = len(content.list_planned_runs(planned))
-    return min(runs_of_claim, key=runs_of_claim.__getitem__, default=None)
+        others += [f"{paper}/{claim.claim}" for claim in content.claims]
+    if runs_of_claim:
+        return min(runs_of_claim, key=runs_of_claim.__getitem__)
+    return others[0] if others else None

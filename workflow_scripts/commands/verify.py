@@ -23,6 +23,7 @@ from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import unpack_zip
+from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.committed.claim_view import print_claim
 from workflow_scripts.reporting.committed.committed_tables import compare_tables
@@ -209,6 +210,13 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
         known = [*claims, str(COMMITTED.path)]
         advice = suggest_name(name, known)
         raise UserError(f"{name} is no crate, no folder of results and no claim; {advice}")
+    committed_rows = read_claim_rows(COMMITTED.claims.table)
+    if name not in {f"{row.paper}/{row.claim}" for row in committed_rows}:
+        raise UserError(
+            f"{COMMITTED.path} has no result of {name}; `./reproduce --claim {name} --scale small` "
+            f"makes one, and after `./reproduce --papers {paper} --scale small` the command "
+            "`export --scale small` copies it there"
+        )
     with tempfile.TemporaryDirectory() as scratch:
         restored = restore_export(catalogue, COMMITTED, Path(scratch))
         recomputed = recompute_claims(restored, [paper])

@@ -145,7 +145,7 @@ def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
 
 
 def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Iterator[str]:
-    """Yield claims of a plan that do not exist, and thresholds that do not fit the measure."""
+    """Yield claims of a plan that do not exist, and measures that do not fit the plan."""
     for number, entry in enumerate(plan.primary):
         keys = ("primary", number)
         if entry.claim not in claims:
@@ -157,6 +157,9 @@ def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Ite
             is_success_rate = claims[entry.claim].measure == "success_rate"
             if is_success_rate != entry.counts_successes:
                 rule = "threshold goes with measure success_rate, and only with it"
+                yield f"{locate(file, keys)}: claim '{entry.claim}': {rule}"
+            if claims[entry.claim].measure == "superiority" and entry.measure is None:
+                rule = "move `measure: superiority` here from claims.yaml"
                 yield f"{locate(file, keys)}: claim '{entry.claim}': {rule}"
     for number, name in enumerate(plan.secondary):
         if name not in claims:

@@ -103,8 +103,9 @@ class PrimaryClaim(StrictModel):
     claim: str
     measure: Measure | None = Field(
         None,
-        description="How the sides are compared. Plans of plans/ name it; for an "
-        "analysis_plan.yaml claims.yaml does.",
+        description="How the sides are compared. Plans of plans/ always name it, and "
+        "analysis_plan.yaml if it is `superiority`; any other may be in claims.yaml instead. It is "
+        "never in both.",
     )
     seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
     base_rate: float | None = Field(
@@ -169,7 +170,8 @@ class PrimaryClaim(StrictModel):
                 rule = f"it must be margin + q x published, q one of {shares}"
                 raise ValueError(f"smallest is {self.smallest}; {rule}")
         if self.spread is None and self.measure != "superiority":
-            raise ValueError("spread is missing; without it the power is not known")
+            advice = "of a claim of superiority, `measure: superiority` is here, not in claims.yaml"
+            raise ValueError(f"spread is missing; add that of the pilots ({advice})")
         return self
 
 

@@ -35,6 +35,12 @@ FindCell = Callable[[str, str, str], TableCell | None]  # of display, row and co
 TEXTS = ("row", "column", "panel", "series", "group")
 TEST_SET = {"split": "test", "subset": "all"}
 POINTS = ("percent", "BLEU")  # units in which a difference is in points
+UNITS_OF_MEASURES = {
+    "log_ratio": "log ratio",
+    "log_odds": "log odds",
+    "superiority": "chance",
+    "success_rate": "share of seeds",
+}
 
 
 class Member(NamedTuple):
@@ -282,7 +288,7 @@ def expand_claims(
 ) -> list[Entry]:
     """Return the claims of an entry; `{name}` in a text may also be one of `quotes`.
 
-    Cells named without their metric get it, and a claim has the unit of its cells.
+    Cells named without their metric get it.
     """
     common = {key: value for key, value in entry.items() if key not in ("each", "when")}
     claims = []
@@ -295,7 +301,6 @@ def expand_claims(
         for side in SIDES:
             if side in claim:
                 claim[side] = complete_cells(claim[side], find_cell)
-        claim.setdefault("unit", find_unit(claim.get("left"), find_cell))
         claims.append(claim)
     return claims
 
@@ -382,11 +387,13 @@ def complete_cells(side: Any, find_cell: FindCell) -> Any:
     return f"{side}/{cell.metric}"
 
 
-def find_unit(left: Any, find_cell: FindCell) -> str:
-    """Return the unit of an effect by the first cell of the left side.
+def find_unit(measure: str | None, left: Any, find_cell: FindCell) -> str:
+    """Return the unit of an effect by its measure, or by the first cell of the left side.
 
     It is empty if there is no such cell.
     """
+    if measure in UNITS_OF_MEASURES:
+        return UNITS_OF_MEASURES[measure]
     cells = list_cells(left)
     if not cells or cells[0].count("/") != 3:
         return ""

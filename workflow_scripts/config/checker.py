@@ -59,12 +59,24 @@ def find_problems(root: str | Path = ".") -> list[str]:
     _check_runs(catalogue, problems)
     for key, paper in catalogue.papers.items():
         file = catalogue.root / "papers" / key / "displays.yaml"
+        problems.add(*_check_pilots(catalogue.root, key, paper))
         with problems.collect():
             problems.add(*_check_modules(file, paper))
             problems.add(*_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
     lines_without_run = {OF_A_RUN.sub("", line): line for line in problems.lines}
     return list(lines_without_run.values())
+
+
+def _check_pilots(root: Path, key: str, paper: Paper) -> Iterator[str]:
+    """Yield sources of pilots that do not exist. Those in results/ may have been removed."""
+    for name, plan in paper.plans.items():
+        source = plan.pilots.source
+        if source.startswith("results/") or (root / source).is_file():
+            continue
+        line = locate(root / "papers" / key / name, ("pilots", "source"))
+        advice = "write it, docs/statistics.md says how, or name the file that has their scores"
+        yield f"{line}: key 'pilots.source' names '{source}', which does not exist; {advice}"
 
 
 def check_files(stamp: Path) -> None:

@@ -25,6 +25,7 @@ from workflow_scripts.config.axes import (
     expand_claims,
     expand_display,
     expand_runs,
+    find_unit,
     make_cell_index,
     merge_extended,
     read_axes,
@@ -267,18 +268,13 @@ def _read_claims(
                 place = f"{line}: claim '{entry['claim']}'"
                 for fields in expand_claims(axes, quotes, entry, find_cell, place):
                     planned = primary_claims.get(str(fields["claim"]))
-                    claims.append(_make_claim(fields, planned, folder, keys))
+                    if planned is not None:
+                        fields |= _collect_planned_fields(fields, planned, folder, keys)
+                    unit = find_unit(fields.get("measure"), fields.get("left"), find_cell)
+                    fields.setdefault("unit", unit)
+                    claims.append(parse_as(Claim, fields, file, str(fields["claim"]), at=keys))
                     lines.append(line)
     return claims, lines
-
-
-def _make_claim(
-    fields: Entry, planned: PlannedClaim | None, folder: Path, keys: tuple[str, int]
-) -> Claim:
-    """Make a claim of its fields in claims.yaml at `keys`, and of those that its plan has."""
-    if planned is not None:
-        fields |= _collect_planned_fields(fields, planned, folder, keys)
-    return parse_as(Claim, fields, folder / "claims.yaml", str(fields["claim"]), at=keys)
 
 
 def _map_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:

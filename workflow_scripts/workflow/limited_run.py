@@ -7,7 +7,6 @@ the time Snakemake is stopped as by Ctrl-C, by which trainings save their state.
 """
 
 import os
-import shlex
 import time
 from dataclasses import dataclass, field
 
@@ -28,7 +27,12 @@ from workflow_scripts.workflow.gpu_sharing import (
     print_line,
 )
 from workflow_scripts.workflow.run_export import OutputTimes, export_run, is_scored
-from workflow_scripts.workflow.snakemake_call import SnakemakeCall, run_snakemake
+from workflow_scripts.workflow.snakemake_call import (
+    LOGGER,
+    SnakemakeCall,
+    format_own_call,
+    run_snakemake,
+)
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_checkpoint_bytes
 from workflow_scripts.workflow.time_limit import (
     Job,
@@ -40,9 +44,6 @@ from workflow_scripts.workflow.time_limit import (
     read_jobs,
 )
 
-# Words that ./reproduce adds to the user's.
-LOGGER = "--logger=terminal"
-PLACEHOLDERS = ("scale=[]", "papers=[]", "claims=[]")
 # For saving, exporting and ending: a share of the time limit between these seconds, and the time to
 # write the states of the trainings, each of about four checkpoints.
 END_SHARE = 1 / 20
@@ -256,8 +257,7 @@ class LimitedRun:
 
     def describe_rest(self, unfinished: list[OpenRun]) -> str:
         """Say in one line what is not finished, and how to continue."""
-        arguments = [word for word in self.words if word not in (LOGGER, *PLACEHOLDERS, "-n")]
-        command = shlex.join(["./reproduce", *arguments])
+        command = format_own_call([word for word in self.words if word != "-n"])
         if not unfinished:
             return f"error: tables, figures or claims are not finished; continue with: {command}"
         done = len(self.runs) - len(unfinished)

@@ -4,11 +4,13 @@ import argparse
 import contextlib
 import io
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -20,6 +22,13 @@ from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
 
 POLL_SECONDS = 0.5
+# Words that ./reproduce adds to the user's.
+LOGGER = "--logger=terminal"
+PLACEHOLDERS = ("scale=[]", "papers=[]", "claims=[]")
+# Keys of config.yaml that have an option of ./reproduce, and values that it can have: a name, or a
+# list of names in brackets.
+OPTIONS = {"papers": "--papers", "claims": "--claim", "scale": "--scale"}
+NAMES = re.compile(r"[\w.-]+|\[[\w.,/ -]+\]")
 
 
 @dataclass(frozen=True)
@@ -148,6 +157,38 @@ def drop_force_words(arguments: list[str]) -> list[str]:
         elif not is_name:
             kept.append(word)
     return kept
+
+
+def format_own_call(words: Iterable[str]) -> str:
+    """Return the command of ./reproduce that has given Snakemake these words, as users write it.
+
+    Values of --config that an option of ./reproduce sets are written as that option.
+    """
+    own_words: list[str] = []
+    chosen: list[str] = []
+    settings: list[str] = []
+    is_setting = False
+    for word in words:
+        if word in PLACEHOLDERS:
+            continue
+        if word in ("--config", "-C"):
+            is_setting = True
+        elif is_setting and not word.startswith("-"):
+            key, _, value = word.partition("=")
+            if key in OPTIONS and NAMES.fullmatch(value):
+                chosen += [OPTIONS[key], *value.strip("[]").replace(",", " ").split()]
+            else:
+                settings.append(word)
+        else:
+            is_setting = False
+            own_words.append(word)
+    if settings:
+        chosen += ["--config", *settings]
+    # An option takes every word up to the next option: so targets are before the first, or after
+    # `--`.
+    end = own_words.index("--") if "--" in own_words else len(own_words)
+    own_words[end:end] = chosen
+    return shlex.join(["./reproduce", *(word for word in own_words if word != LOGGER)])
 
 
 @contextmanager

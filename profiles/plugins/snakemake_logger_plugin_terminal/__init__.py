@@ -51,6 +51,11 @@ SLURM_ACCOUNT = re.compile(
     r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)"
 )
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
+# A line of a traceback, and how much of the end of a log is searched for one.
+TRACEBACK = "Traceback (most recent call last):"
+TRACEBACK_LINE = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+TRACEBACK_BYTES = 65_536
+CODE = "workflow_scripts"  # folder of the project's own code
 # What a training logs that has saved its state after a signal.
 STOPPED = "stopped at step"
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
@@ -107,8 +112,8 @@ class Job:
         """Format the time since the job was announced."""
         return format_duration(time.monotonic() - self.started)
 
-    def read_last_line(self) -> str:
-        """Read the last line that the job logged; empty if it has logged nothing yet."""
+    def read_end(self, size: int) -> str:
+        """Read the last `size` bytes that the job logged; empty if it has logged nothing yet."""
         for file in self.log:
             try:
                 # Skip the log of an earlier attempt. The clocks of a cluster may differ by some
@@ -116,13 +121,27 @@ class Job:
                 if Path(file).stat().st_mtime < self.announced - 5:
                     continue
                 with open(file, "rb") as stream:
-                    stream.seek(max(0, Path(file).stat().st_size - 4096))
-                    lines = stream.read().decode(errors="replace").strip().splitlines()
+                    stream.seek(max(0, Path(file).stat().st_size - size))
+                    text = stream.read().decode(errors="replace").strip()
             except OSError:
                 continue
-            if lines:
-                return lines[-1].removeprefix(f"{self.about}: ")
+            if text:
+                return text
         return ""
+
+    def read_last_line(self) -> str:
+        """Read the last line that the job logged; empty if it has logged nothing yet."""
+        lines = self.read_end(4096).splitlines()
+        return lines[-1].removeprefix(f"{self.about}: ") if lines else ""
+
+    def read_failure(self) -> str:
+        """Read the last line that the job logged, after a traceback with the place in our code.
+
+        Empty if it has logged nothing.
+        """
+        message = self.read_last_line()
+        place = find_place(self.read_end(TRACEBACK_BYTES))
+        return f"{place}: {message}" if place else message
 
     def read_progress(self) -> str:
         """Read the last line that the job logged, or that it waits.
@@ -133,6 +152,25 @@ class Job:
         if line.startswith(STOPPED):
             return f"{line.partition(';')[0]}; its next job waits in SLURM's queue"
         return line
+
+
+def find_place(log: str) -> str:
+    """Return `file:line` of the innermost line of the project's own code in the last traceback.
+
+    Empty without a traceback at the end of the log. An error that the user can fix has none.
+    """
+    _, found, traceback = log.rpartition(TRACEBACK)
+    if not found or "\nerror: " in traceback:
+        return ""
+    places = []
+    for file, line in TRACEBACK_LINE.findall(traceback):
+        path = Path(file)
+        folder = Path.cwd()
+        if path.is_relative_to(folder):
+            path = path.relative_to(folder)
+        if path.parts[0] == CODE:
+            places.append(f"{path}:{line}")
+    return places[-1] if places else ""
 
 
 def format_duration(seconds: float) -> str:
@@ -300,7 +338,7 @@ class LogHandler(LogHandlerBase):
         if refusal:
             job.message = f"SLURM refused it: {' '.join(refusal[1].split())}"
         else:
-            job.message = job.read_last_line() or "it logged nothing"
+            job.message = job.read_failure() or "it logged nothing"
         self.console.print(f"    {escape(job.message)}")
         end = SLURM_END.search(report)
         if end:

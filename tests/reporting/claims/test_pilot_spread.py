@@ -88,4 +88,13 @@ def test_a_file_without_pilots_is_one_line(capsys: pytest.CaptureFixture[str], t
     assert main(["plan", "--spread", str(tmp_path / "none.csv"), "rate"]) == 1
     assert "none.csv: no pilots; name a file" in capsys.readouterr().err
     assert main(["plan", "--spread", str(FILE), "rate"]) == 1
-    assert "has no column rate" in capsys.readouterr().err
+    metrics = "cter_instance, cter_aggregate, bleu_zh, bleu_zh_in_distribution"
+    message = f"{FILE}: has no column rate; name one of its metrics: {metrics}\n"
+    assert capsys.readouterr().err == f"error: {message}"
+
+
+def test_a_file_without_seeds_names_its_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    file = tmp_path / "pilots.csv"
+    file.write_text("method,rate\nmine,1\n")
+    assert main(["plan", "--spread", str(file), "rate"]) == 1
+    assert "has no column seed, but method, rate; " in capsys.readouterr().err

@@ -106,6 +106,21 @@ def test_a_changed_score_is_an_error_of_its_claims_alone(checkout, capsys):
     )
 
 
+def test_a_claim_without_a_committed_result_says_in_one_line_how_to_get_it(checkout, capsys):
+    (checkout / "papers").unlink()
+    shutil.copytree(ROOT / "papers", checkout / "papers")
+    shutil.copy(ROOT / "config.yaml", checkout)
+    assert main(["new-paper", "mine"]) == 0
+    capsys.readouterr()
+    name = "mine/transformer-above-half"
+    assert main(["verify", name]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    assert line.startswith(f"error: results/reference/small has no result of {name}; ")
+    assert f"`./reproduce --claim {name} --scale small` makes one" in line
+
+
 @pytest.mark.slow
 def test_a_changed_verdict_is_an_error(checkout, capsys):
     edit_rows(

@@ -124,6 +124,7 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
 ):
     monkeypatch.chdir(ROOT)
     results = copy_results(tmp_path, "demo", ("recompose",))
+    write_json(results.config, {"papers": ["recompose", "cat"], "scale": "demo"})
     table = results.table("recompose", "table-methods")
     columns = ["row", "column", "unit", "reproduced", "n_seeds", "status"]
     values = [
@@ -144,6 +145,14 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
     assert "3.75" not in words  # next to no control
     assert "not run at demo" in words
     assert "The papers, by results/reference/small: of " in words
+    assert re.search(r"workflow_scripts verify \w+/[a-z0-9-]+ Train", words)
+
+    write_json(results.config, {"papers": ["recompose"], "scale": "demo"})  # no committed paper
+    assert main(["page", "--results", str(results.path)]) == 0
+    words = Document(results.page).words
+    assert "results/reference/small" not in words
+    assert "workflow_scripts verify" not in words
+    assert "PAPER/CLAIM" not in words
     results.unfinished.write_text("{}")
     assert main(["page", "--results", str(results.path)]) == 0
     assert "Finished so far 0 trainings" in Document(results.page).words

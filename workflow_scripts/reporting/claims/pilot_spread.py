@@ -37,15 +37,42 @@ class SeedSpread:
 
 def print_spreads(file: str, metric: str, log_odds: bool) -> None:
     """Print the spread over seeds of the pilots of a file: of each setting, and pooled."""
-    rows = read_csv(file, ("seed", metric))
+    rows = read_csv(file)
     if not rows:
         raise UserError(f"{file}: no pilots; name a file such as papers/lrf/pilots.csv")
+    check_columns(rows, metric, file)
     spreads = measure_spreads(rows, metric, log_odds, file)
     width = max(len(spread.name) for spread in spreads)
     scale = f"{metric} in log odds" if log_odds else metric
     print(f"{scale}: standard deviation over seeds, degrees of freedom, upper 80% limit")
     for spread in spreads:
         print(f"{spread.name:{width}}  {spread.sd:8.4g}  {spread.freedom:3}  {spread.upper:8.4g}")
+
+
+def check_columns(rows: Sequence[Mapping[str, str]], metric: str, file: str) -> None:
+    """Raise UserError if pilots have no seeds or lack the metric, with the names of those there."""
+    header = list(rows[0])
+    if "seed" not in header:
+        columns = ", ".join(header)
+        raise UserError(f"{file}: has no column seed, but {columns}; docs/statistics.md: Pilots")
+    if metric not in header:
+        metrics = ", ".join(name for name in header if _is_metric(rows, name)) or "no metric"
+        raise UserError(f"{file}: has no column {metric}; name one of its metrics: {metrics}")
+
+
+def _is_metric(rows: Sequence[Mapping[str, str]], name: str) -> bool:
+    """Whether a column has numbers that are scores."""
+    if name in ("seed", *SETTINGS):
+        return False
+    values = [row[name] for row in rows if row[name]]
+    return bool(values) and all(map(_is_number, values))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def measure_spreads(

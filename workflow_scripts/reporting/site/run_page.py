@@ -53,6 +53,17 @@ class WhatRan:
 
 
 @dataclass(frozen=True)
+class Continuation:
+    """The claim `<paper>/<claim>` that the commands at the end of the page name; None: no claim.
+
+    is_committed: whether the committed results have it.
+    """
+
+    claim: str | None
+    is_committed: bool
+
+
+@dataclass(frozen=True)
 class LearntCell:
     """A score on examples that are like those of the training, of a table `<paper>-<name>`."""
 
@@ -65,7 +76,12 @@ class LearntCell:
 
 
 def format_run_page(
-    catalogue: Catalogue, config: Config, results: ScaleFolder, ran: WhatRan, verdicts: str
+    catalogue: Catalogue,
+    config: Config,
+    results: ScaleFolder,
+    ran: WhatRan,
+    verdicts: str,
+    continuation: Continuation,
 ) -> str:
     """Return the page of the results of a configuration.
 
@@ -99,6 +115,7 @@ def format_run_page(
         "config": config,
         "ran": ran,
         "verdicts": verdicts,
+        "continuation": continuation,
         "learnt": learnt,
         "sections": sections,
     }
