@@ -6,9 +6,15 @@ import re
 import signal
 import sys
 
+from workflow_scripts.common.environment import clean_environment
+
+# Before all other imports: where Python does not read paths as UTF-8, some packages cannot be
+# imported from a folder with an umlaut.
+if __name__ == "__main__":
+    clean_environment()
+
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.commands import COMMANDS, build_parser
-from workflow_scripts.common.environment import clean_environment
 from workflow_scripts.common.errors import UserError
 
 OUT_OF_MEMORY = re.compile(
@@ -104,7 +110,6 @@ def _describe_os_error(error: OSError, args: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    clean_environment()
     # SIGTERM becomes an exit, so that temporary files are removed and trainings save their state.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     sys.exit(main())

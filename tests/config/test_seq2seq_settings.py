@@ -254,13 +254,13 @@ def test_outputs_are_searched_and_scored_as_in_the_official_code():
 
 
 def test_a_checkpoint_is_chosen_as_in_the_official_code():
-    for task, metric in (
-        (JUMP, "exact_match"),
-        ("cogs", "exact_match"),
-        ("cognition", "bleu_char"),
+    for task, split, metric in (
+        (JUMP, "valid", "exact_match"),
+        ("cogs", "valid", "exact_match"),
+        ("cognition", "cg_valid", "bleu_char"),
     ):
         validation = settings(f"{task}/sq-transformer/srl")["training", "validation"]
-        assert (validation["split"], validation["metric"]) == ("valid", metric)
+        assert (validation["split"], validation["metric"]) == (split, metric)
     scored = evaluation("cognition")
     shared = ("beam", "max_length", "max_length_ratio", "joined")
     assert {name: validation["decoding"][name] for name in shared} == {
@@ -271,13 +271,10 @@ def test_a_checkpoint_is_chosen_as_in_the_official_code():
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_the_split_by_compound_differs_from_cognition_in_its_data_alone(scale):
     catalogue = load_catalogue(ROOT)
-    for variant in (
-        "lrf/default",
-        "lrf/matched",
-        "lrf/plain",
-        "sq-transformer/srl",
-        "transformer/default",
-    ):
+    variants = ["lrf/default", "lrf/matched", "lrf/plain"]
+    if scale != "full":  # where these are validated on new compounds of CoGnition
+        variants += ["sq-transformer/srl", "transformer/default"]
+    for variant in variants:
         runs = [
             parse_run(catalogue, f"{task}/{variant}/seed-1")
             for task in ("cognition", "cognition-compounds")

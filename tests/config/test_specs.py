@@ -27,11 +27,10 @@ def test_the_worst_protocol_of_data_and_scale_is_the_runs():
 
 
 def test_a_method_that_is_not_the_papers_says_so_also_for_given_weights():
-    """The protocol of CoGnition is that of its data for LRF alone."""
     catalogue = load_catalogue(ROOT)
     expected = {
         "cognition/lrf/default/seed-1": "paper",
-        "cognition/sq-transformer/srl/seed-1": "reduced",
+        "cognition/sq-transformer/srl/seed-1": "paper",
         "cfq-mcd1/lrf/default/seed-1": "reduced",
         "cfq-mcd1/roberta/plain/seed-1": "paper",
         "bird/roberta-first-4/ft@paws/seed-1": "paper",

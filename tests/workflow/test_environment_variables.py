@@ -118,3 +118,25 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path):
     )
     writable = str(tmp_path / "cache")
     assert run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=writable).stdout == f"{writable}\n"
+
+
+def test_a_command_runs_in_a_folder_whose_name_is_not_ascii_whatever_the_locale(tmp_path: Path):
+    """Python then reads paths as ASCII, and pydantic cannot be imported from such a path."""
+    project = copied(tmp_path / "Ordner für alles")
+    (project.root / ".venv").unlink()
+    (project.root / ".venv").symlink_to(ROOT / ".venv")
+    without_utf8 = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    process = run(project.root, sys.executable, "-m", "workflow_scripts", "lint", **without_utf8)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_matplotlib_has_a_folder_where_the_home_cannot_be_written(tmp_path: Path, is_writable):
+    code = (
+        "import os; from workflow_scripts.common.environment import clean_environment; "
+        "clean_environment(); print(os.environ.get('MPLCONFIGDIR'))"
+    )
+    home = str(tmp_path) if is_writable else "/dev/null"
+    process = run(ROOT, sys.executable, "-c", code, HOME=home)
+    folder = None if is_writable else ROOT / ".snakemake/matplotlib"
+    assert process.stdout == f"{folder}\n", process.stderr

@@ -3,6 +3,7 @@
 import os
 import sys
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from workflow_scripts.common.system import PROJECT
 
@@ -34,5 +35,16 @@ def clean_environment() -> None:
         del os.environ[name]
         changed_python = changed_python or name.startswith("PYTHON")
     os.environ.update(FIXED_VALUES)
+    if not _is_writable(Path.home() / ".config/matplotlib"):  # else matplotlib warns
+        os.environ["MPLCONFIGDIR"] = str(PROJECT / ".snakemake/matplotlib")
     if changed_python:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be written to a folder, which is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

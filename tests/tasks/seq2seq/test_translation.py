@@ -59,7 +59,7 @@ def data(tmp_path_factory) -> Path:
     spec = {
         "task": "cognition",
         "prepare": "workflow_scripts.data.datasets.cognition",
-        "options": {"from": "stand_in"},
+        "options": {"from": "stand_in", "cg_valid_share": 0.2},
     }
     write_data(
         prepare_data(cognition, spec["options"], {}),
@@ -281,9 +281,9 @@ def test_bleu_chose_the_checkpoint(translated, data):
         found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
     # It is BLEU of whole words, whatever their parts.
-    table, words = read_table(data, "valid", COLUMNS), read_vocabularies(data)["target"]
+    table, words = read_table(data, "cg_valid", COLUMNS), read_vocabularies(data)["target"]
     settings = Seq2SeqEvaluation(
-        splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096
+        splits=["cg_valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096
     )
     sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()
     outputs, references = (
