@@ -196,6 +196,7 @@ def test_fine_tuning_waits_for_what_it_starts_from(project):
     }
 
 
+@pytest.mark.slow
 def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_else(project):
     scale = ("--config", "scale=full", "papers=[carma,sq_transformer]")
     wanted = {(rule, file) for rule, file in project.planned(*scale) if rule.startswith("fetch")}

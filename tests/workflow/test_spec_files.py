@@ -172,7 +172,7 @@ def list_jobs(config: Config):
                     yield "search", variant
 
 
-@pytest.mark.parametrize("scale", ["demo", "full"])
+@pytest.mark.parametrize("scale", ["demo", pytest.param("full", marks=pytest.mark.slow)])
 def test_snakemake_in_a_job_gets_from_the_files_what_the_catalogue_says(project: Path, scale: str):
     config = Config.model_validate(
         {"scale": scale, "papers": list(load_catalogue().papers), "gpu_request": "--gres=gpu:1"}

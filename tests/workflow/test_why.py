@@ -36,6 +36,7 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
     assert last == "2 jobs would run, 1 of them for a reason of their own"
 
 
+@pytest.mark.slow
 def test_a_module_of_the_code(made: Project):
     file = made.root / "workflow_scripts/tasks/seq2seq/decoding.py"
     file.write_text(file.read_text() + "\n\ndef added():\n    return 1\n")

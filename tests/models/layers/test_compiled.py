@@ -29,6 +29,7 @@ def make_source(length: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(length, 6, 8), make_padding_mask(ids)
 
 
+@pytest.mark.slow
 def test_an_encoder_layer_compiles_without_a_break_and_once_for_all_lengths():
     layer = EncoderLayer(SETTINGS)
     inputs = [make_source(length) for length in (4, 5, 7)]
