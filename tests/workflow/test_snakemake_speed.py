@@ -11,8 +11,6 @@ JOBS = 1500
 SNAKEFILE = f"""
 import atexit, gc, inspect, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-import pytest
-
 from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
 
 times = {{"start": [], "stop": []}}
@@ -60,7 +58,6 @@ def measure(folder: Path, line: str) -> tuple[float, int]:
     return float(share), int(questions)
 
 
-@pytest.mark.slow
 def test_a_dry_run_spends_no_time_on_garbage(tmp_path: Path):
     assert measure(tmp_path / "ours", "stop_garbage_collection()")[0] == 0
     share, questions = measure(tmp_path / "snakemake", "")
