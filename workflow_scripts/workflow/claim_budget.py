@@ -102,7 +102,7 @@ def list_missing_notes(estimates: GpuHours) -> Iterator[str]:
 
 
 def list_role_notes(estimates: GpuHours, budget: ClaimBudget) -> Iterator[str]:
-    """Yield what verdict claims get that are primary in a plan of another scale alone."""
+    """Say which verdict a claim gets at this scale if it is primary only in a plan of another."""
     catalogue, scale = estimates.catalogue, estimates.config.scale
     groups = [entry.group for entry in budget.chosen] + budget.left_out
     primary = [group.name for group in groups if group.kind == PRIMARY]
@@ -111,10 +111,10 @@ def list_role_notes(estimates: GpuHours, budget: ClaimBudget) -> Iterator[str]:
         return
     count = f"{len(elsewhere)} of the {len(primary)} primary claims"
     if len(elsewhere) == len(primary):
-        count = "All primary claims"
+        count = "All claims marked primary"
     yield (
-        f"{count} are so in a plan of another scale. At {scale} they are exploratory, as are all "
-        "that no plan names:"
+        f"{count} are so in a plan of another scale. At {scale} they are exploratory, like "
+        "all claims that no plan names:"
     )
     yield (
         "each has effect and interval; whether it is reproduced depends also on q over all "
