@@ -53,6 +53,7 @@ else:
     from workflow_scripts.config.loading import load_catalogue, load_config
     from workflow_scripts.config.requested import check_named_claims
     from workflow_scripts.workflow.patterns import match_catalogue
+    from workflow_scripts.workflow.job_order import set_priorities
     from workflow_scripts.workflow.job_specs import CatalogueSpecs, write_spec_files
     from workflow_scripts.workflow.earlier_results import EarlierResults, restore_earlier
     from workflow_scripts.workflow.moved_numbers import store_numbers
@@ -97,6 +98,7 @@ wildcard_constraints:
 # Jobs on a cluster are started with --no-hooks.
 onstart:
     if not IN_JOB and not workflow.touch:
+        set_priorities(workflow.dag, CATALOGUE, CONFIG)
         jobs = list_dag_jobs(workflow.dag)
         work = CallWork(CATALOGUE, CONFIG, JOBS.find_device(), jobs)
         print_work(work, workflow.logger_manager)

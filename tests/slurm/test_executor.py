@@ -36,6 +36,7 @@ def executor(plugin, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     made = object.__new__(plugin.Executor)
     made.missed, made.silent_since = Counter(), None
     made.saved_states, made.warned_reasons = {}, set()
+    made.array_jobs, made._main_event_loop = set(), None
     made.logger = logging.getLogger("executor")
     return made
 
@@ -188,6 +189,24 @@ def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(
         cluster.start_slurmctld()
     assert ends(executor, plugin, number) == [None]
     cluster.run("scancel", number)
+
+
+def test_jobs_are_submitted_by_priority(executor, monkeypatch):
+    """Also where they are of several rules, and equal ones in their order."""
+    submitted: list[str] = []
+    monkeypatch.setattr(executor, "_submit_job", lambda job: submitted.append(job.name))
+    priorities = {"a": 0, "b": 2, "c": 0, "d": 1, "e": 2}
+    jobs = [
+        SimpleNamespace(
+            name=name,
+            priority=priority,
+            rule=SimpleNamespace(name="ace".find(name)),
+            is_group=lambda: False,
+        )
+        for name, priority in priorities.items()
+    ]
+    executor.run_jobs(jobs)
+    assert submitted == ["b", "e", "d", "a", "c"]
 
 
 def test_the_private_names_of_upstreams_executor_are_still_there(plugin):

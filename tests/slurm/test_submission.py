@@ -14,6 +14,7 @@ from tests.slurm.cluster import Cluster, wait
 from tests.slurm.conftest import CUT, RUNS, make_here, scores
 from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
 from tests.workflow.projects import Project, copied
+from tests.workflow.test_show_finished import PAPER
 
 INTERVENED = "results/demo/runs/idm/gpt2-small/carma/seed-1"
 
@@ -109,6 +110,45 @@ def test_a_failed_job_is_submitted_again_and_a_killed_one_asks_for_more(
         [("COMPLETED", "5000M")],
         [("FAILED", "5000M"), ("COMPLETED", "10000M")],  # by SIGKILL, as the kernel kills
     ]
+
+
+PLAN = """
+scale: demo
+written: 2026-01-31
+seeds: [1, 2, 3, 4]
+pilots: {seeds: [91, 92], source: results/reference/small/scores.csv}
+quantile: 0.95
+primary:
+  - claim: works-above-half
+    published: 8.0
+    margin: 0.0
+    smallest: 2.0
+    control: {floor: 0.2}
+    spread: {sd: 1.0, freedom: 9, paired: true}
+stop: all four, no more
+"""
+
+
+@pytest.mark.slow
+def test_jobs_of_primary_claims_are_submitted_first(project: Project, cluster: Cluster):
+    """Of the claims that a call names, as a budget does; with one job in the queue at a time."""
+    on_scan = "{task: scan-jump-x2, methods: {transformer: [default]"
+    planned = f"{on_scan}}}, seeds: {{demo: planned}}}}\n  - {{task: scan-jump-x2, methods: {{"
+    experiments = PAPER["experiments.yaml"].replace(f"{on_scan}, ", planned)
+    project.add_paper(PAPER | {"experiments.yaml": experiments, "analysis_plan.yaml": PLAN})
+    project.set_demo_steps(3)
+    data = [f"results/demo/data/{task}/dataset.json" for task in ("cogs", "scan-jump-x2")]
+    make_here(project, *data)  # so that all trainings are ready at once
+    # Among equals Snakemake starts the job with larger inputs first: that is one on COGS.
+    claims = ("mine/works-on-cogs", "mine/works-above-half")
+    done = reproduce(project, cluster, "--claim", *claims, "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    submitted = jobs_of(cluster, project)
+    submitted.sort(key=lambda job: int(job["JobId"]))
+    is_primary = ["scan" in job["Comment"] for job in submitted]
+    n_primary = 2 * 4  # training and evaluation of four seeds
+    assert is_primary == [True] * n_primary + [False] * (len(submitted) - n_primary)
+    assert len(submitted) > n_primary
 
 
 @pytest.mark.faults

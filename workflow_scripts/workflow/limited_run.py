@@ -31,6 +31,7 @@ from workflow_scripts.workflow.snakemake_call import (
     LOGGER,
     SnakemakeCall,
     format_own_call,
+    join_targets,
     run_snakemake,
 )
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_checkpoint_bytes
@@ -231,18 +232,9 @@ class LimitedRun:
         )
 
     def make_arguments(self, runs: list[OpenRun]) -> list[str]:
-        """Return the arguments with the outputs of these runs as targets, primary claims first."""
-        arguments = list(self.call.options)
-        targets = []
-        first_targets = []
-        for run in runs:
-            outputs = [job.outputs[-1] for job in run.own_jobs]
-            targets += outputs
-            if run.is_primary:
-                first_targets += outputs
-        if first_targets:
-            arguments += ["--prioritize", *first_targets]
-        return [*arguments, "--", *targets]
+        """Return the arguments with the outputs of these runs as targets."""
+        targets = [job.outputs[-1] for run in runs for job in run.own_jobs]
+        return join_targets(self.call.options, targets)
 
     def describe_choice(self, runs: list[OpenRun], seconds: float | None) -> str:
         """Say which runs are started."""

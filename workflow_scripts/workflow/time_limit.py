@@ -13,11 +13,12 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
-from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.workflow.job_order import RUN_RULES, rank_primary_variants
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
@@ -33,8 +34,6 @@ TRAINING_SHARE = 1.2
 SCORING_SHARES = {"evaluate": 0.15, "intervene": 0.5}
 # The same where given weights are scored, so that there is no training to compare with.
 GIVEN_WEIGHTS_SECONDS = 60
-# Rules with one job per run.
-RUN_RULES = ("train", *SCORING_SHARES)
 
 SECONDS_OF_UNITS = (3600, 60, 1)  # hour, minute, second
 
@@ -114,19 +113,6 @@ def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[Job]) -> lis
         return claim, open_run.run.seed
 
     return sorted(runs, key=rank)
-
-
-def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[VariantKey, int]:
-    """Return variant -> place of the first primary claim that it decides, in the papers' order."""
-    numbers: dict[VariantKey, int] = {}
-    count = 0
-    for key in config.papers:
-        paper = catalogue.papers[key]
-        for planned in paper.list_primary_claims():
-            for variant in paper.list_deciding_variants(planned.entry):
-                numbers.setdefault(variant, count)
-            count += 1
-    return numbers
 
 
 def list_with_needed(jobs: list[Job]) -> list[Job]:

@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
@@ -19,6 +20,7 @@ from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings  #
 from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 from snakemake_executor_plugin_recompose_slurm.leftovers import (
     ALIVE,
@@ -144,6 +146,14 @@ class Executor(SlurmExecutor):
                 f"an earlier Snakemake left jobs {numbers}; run ./reproduce, which waits for them"
             )
         super().__post_init__(test_mode)
+
+    def run_jobs(self, jobs: Iterable[JobExecutorInterface]) -> None:
+        """Submit jobs in the order of their priority: of equal jobs SLURM starts the older first.
+
+        The upstream executor takes them as they come out of a set, rule by rule.
+        """
+        for job in sorted(jobs, key=attrgetter("priority"), reverse=True):
+            super().run_jobs([job])
 
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Repeat a submission that SLURM did not answer, unless SLURM has the job.
