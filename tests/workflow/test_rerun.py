@@ -288,6 +288,7 @@ def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
     assert named(demo.planned()) == own | END
 
 
+@pytest.mark.slow
 def test_options_of_one_data_set(demo):
     """Its runs follow, and what shows them; no other task is touched."""
     with demo.edited("catalogue/tasks/cogs.yaml") as tasks:
@@ -330,6 +331,7 @@ def test_other_curves_with_the_same_scores(project):
     assert named(project.planned(figure)) == {("figure", f"{PAPER}/learning-curves")}
 
 
+@pytest.mark.slow
 def test_one_published_number(demo):
     """The table that prints it, and the claims if they judge the table."""
     file, name = demo.root / "papers/sq_transformer/published.csv", "table1"
@@ -402,6 +404,7 @@ def of_rule(planned: set[tuple[str, str]], *rules: str) -> set[str]:
     return {name for rule, name in planned if rule in rules}
 
 
+@pytest.mark.slow
 def test_setting_of_one_fine_tuning(demo):
     """The other methods extend this one, with its variants."""
     with demo.edited("catalogue/methods/causal.yaml") as methods:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.system import PROJECT
+from workflow_scripts.provenance.digest_cache import hash_source, open_cache
 
 PACKAGE = "workflow_scripts"
 # Packages that cannot change a result: `common` computes nothing. The specs and file names that
@@ -34,11 +35,28 @@ class Module(NamedTuple):
 @cache
 def _read_module(root: Path, name: str) -> Module:
     try:
-        tree = ast.parse(_locate_module(root, name).read_bytes())
+        source = _locate_module(root, name).read_bytes()
     except FileNotFoundError as error:
         raise UserError(
             f"there is no module {name}; write it, or correct its name in catalogue/ or papers/"
         ) from error
+    digests = open_cache(Path(__file__))
+    key = hash_source(name, source)
+    entry = digests.get(key)
+    if entry is None:
+        entry = _analyse_source(name, source)
+        digests.add(key, entry)
+    digest, names = entry
+    ours = [imported for imported in names if _locate_module(root, imported).exists()]
+    return Module(digest, tuple(ours))
+
+
+def _analyse_source(name: str, source: bytes) -> tuple[str, list[str]]:
+    """Return the digest of a module, and the names in this package that it imports, sorted.
+
+    A name may be that of a module, or of something in a module.
+    """
+    tree = ast.parse(source)
     imports: set[str] = set()
     for node in [tree, *_list_statements(tree.body)]:
         if isinstance(node, ast.Import):
@@ -48,12 +66,8 @@ def _read_module(root: Path, name: str) -> Module:
             imports.add(module)
             imports |= {f"{module}.{alias.name}" for alias in node.names}
         _remove_docstring(node)
-    ours = []
-    for imported in sorted(imports):
-        if imported.startswith(f"{PACKAGE}.") and _locate_module(root, imported).exists():
-            ours.append(imported)
     digest = hashlib.sha256(repr(_make_plain(tree)).encode()).hexdigest()
-    return Module(digest, tuple(ours))
+    return digest, [imported for imported in sorted(imports) if imported.startswith(f"{PACKAGE}.")]
 
 
 def _name_imported_module(importer: str, node: ast.ImportFrom) -> str:

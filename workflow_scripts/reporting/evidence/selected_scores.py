@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.evaluation.scores import read_scores
 
@@ -65,8 +67,21 @@ class AbsentScore:
 
 
 def load_scores(path: Path) -> list[Score]:
-    """Load scores.csv. Raises UserError with file and line."""
-    return [Score(**row) for row in read_scores(path)]
+    """Load scores.csv. Raises UserError with file and line.
+
+    Several displays show the same file: one that has not changed is read once per process.
+    """
+    try:
+        state = path.stat()
+    except FileNotFoundError as error:
+        raise MissingFileError(path) from error
+    return list(_load_once(path, state.st_mtime_ns, state.st_size))
+
+
+@cache
+def _load_once(path: Path, time: int, size: int) -> tuple[Score, ...]:
+    """Load scores.csv as it is at a time of change and with a size."""
+    return tuple(Score(**row) for row in read_scores(path))
 
 
 def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:

@@ -1,6 +1,8 @@
 """A table as a self-contained HTML page of the report."""
 
-from jinja2 import Environment
+from functools import cache
+
+from jinja2 import Environment, Template
 
 from workflow_scripts.reporting.tables.layout import Grid, use_non_breaking_spaces
 from workflow_scripts.reporting.tables.trainings import TrainedVariant
@@ -95,13 +97,6 @@ def format_html_page(
 
     All texts are escaped.
     """
-    environment = Environment(autoescape=True, trim_blocks=True)
-    # Spaces of no width let a long name break after underscores and slashes.
-    breakable = str.maketrans({"_": "_\u200b", "/": "/\u200b"})
-    environment.filters |= {
-        "unbroken": use_non_breaking_spaces,
-        "breakable": lambda text: text.translate(breakable),
-    }
     values = {
         "title": title,
         "above": above,
@@ -109,4 +104,17 @@ def format_html_page(
         "trained": trained,
         "command": command,
     }
-    return environment.from_string(PAGE).render(heads=grid.heads, lines=grid.lines, **values)
+    return _make_template().render(heads=grid.heads, lines=grid.lines, **values)
+
+
+@cache
+def _make_template() -> Template:
+    """Compile PAGE."""
+    environment = Environment(autoescape=True, trim_blocks=True)
+    # Spaces of no width let a long name break after underscores and slashes.
+    breakable = str.maketrans({"_": "_\u200b", "/": "/\u200b"})
+    environment.filters |= {
+        "unbroken": use_non_breaking_spaces,
+        "breakable": lambda text: text.translate(breakable),
+    }
+    return environment.from_string(PAGE)
