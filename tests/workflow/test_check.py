@@ -167,7 +167,8 @@ def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project
         file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")
     }
     assert weights and check(project) == ["3 results agree with the current configuration"]
-    project.make("--touch", "--forceall", SCORES)
+    said = project.make("--touch", "--forceall", SCORES).stderr.splitlines()
+    assert said[-1] == "3 jobs recorded as current; none was run"
     assert planned(project) == set()
     assert {file: file.read_bytes() for file in weights} == weights
     change_learning_rate(project)

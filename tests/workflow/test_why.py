@@ -56,6 +56,13 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
     assert last == "3 jobs would run, 1 of them for a reason of their own"
+    jobs = [f"prepare    {DATA.split('/')[-1]}  its settings or code changed"]
+    jobs += [f"{rule:10} {RUN}  reads a result that is rerun" for rule in ("train", "evaluate")]
+    command = ".venv/bin/python -m workflow_scripts why"
+    assert made.make("-n", SCORES).stdout.splitlines() == [
+        *jobs,
+        f"3 jobs: 1 prepare, 1 train, 1 evaluate (not run: -n; {command} says what changed)",
+    ]
 
 
 def test_a_seed_that_was_not_trained_and_files_that_are_gone(made: Project):

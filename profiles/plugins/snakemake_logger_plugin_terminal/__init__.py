@@ -12,6 +12,7 @@ comes with a traceback; and a dry run lists no jobs without --verbose.
 import json
 import logging
 import re
+import sys
 import threading
 import time
 from collections import Counter
@@ -56,6 +57,20 @@ TRACEBACK = "Traceback (most recent call last):"
 TRACEBACK_LINE = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 TRACEBACK_BYTES = 65_536
 CODE = "workflow_scripts"  # folder of the project's own code
+# Beginnings of Snakemake's reasons for a job, and what a dry run says instead.
+REASONS = {
+    "Missing output files": "no result yet",
+    "Incomplete output files": "was interrupted",
+    "Updated input files": "an input file changed",
+    "Input files updated by another job": "reads a result that is rerun",
+    "Set of input files has changed": "reads other files than before",
+    "Code has changed": "its command changed",
+    "Params have changed": "its settings or code changed",
+    "Software environment definition has changed": "its environment changed",
+    "Forced execution": "forced",
+}
+CHANGES = ("an input file", "reads other files", "its command", "its settings", "its environment")
+WHY = ".venv/bin/python -m workflow_scripts why"
 # What a training logs that has saved its state after a signal.
 STOPPED = "stopped at step"
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
@@ -173,6 +188,14 @@ def find_place(log: str) -> str:
     return places[-1] if places else ""
 
 
+def describe_reason(text: str) -> str:
+    """Describe Snakemake's reason for a job in a few words: the first of several."""
+    for beginning, words in REASONS.items():
+        if text.startswith(beginning):
+            return words
+    return text.split(":")[0].strip()
+
+
 def format_duration(seconds: float) -> str:
     """Format a time as `m:ss`, or as `h:mm:ss` from an hour on."""
     minutes, second = divmod(round(seconds), 60)
@@ -237,6 +260,8 @@ class LogHandler(LogHandlerBase):
         self.failed: dict[int, Job] = {}
         # of a dry run, printed as one text, because thousands of prints are slow
         self.jobs_to_run: list[str] = []
+        self.has_changes = False  # whether one of them has a result, of which something changed
+        self.is_touching = not {"--touch", "-t"}.isdisjoint(sys.argv)  # no job is run
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
@@ -299,7 +324,8 @@ class LogHandler(LogHandlerBase):
             self.running[record.jobid] = job
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:
-            reason = record.reason.split(":")[0].strip()
+            reason = describe_reason(record.reason)
+            self.has_changes |= reason.startswith(CHANGES)
             self.jobs_to_run.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def show_command(self, record: logging.LogRecord) -> None:
@@ -316,7 +342,8 @@ class LogHandler(LogHandlerBase):
         if not self.common_settings.quiet:
             total = self.counts.total()
             line = f"{self.done:{len(str(total))}}/{total} {job.rule:10} {escape(job.about)}"
-            self.console.print(f"[green]✓[/] {line}  [dim]{job.format_duration()}[/]")
+            end = "recorded" if self.is_touching else job.format_duration()
+            self.console.print(f"[green]✓[/] {line}  [dim]{end}[/]")
 
     def show_failed_job(self, record: logging.LogRecord) -> None:
         """Show a failed job, the last line of its log, the log's path, and the command."""
@@ -446,7 +473,10 @@ class LogHandler(LogHandlerBase):
         if self.jobs_to_run:
             self.console.print("\n".join(self.jobs_to_run))
         if self.counts:
-            self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
+            note = "not run: -n"
+            if self.has_changes:
+                note += f"; {WHY} says what changed"
+            self.console.print(f"{self.summarise()} [dim]({note})[/]")
 
     def show_end(self) -> None:
         """Show how many jobs are done, and whether others are not; nothing if there were none."""
@@ -456,6 +486,10 @@ class LogHandler(LogHandlerBase):
             done = f"{self.done} of {count_jobs(self.counts.total())} done {took}"
             self.console.print(
                 f"[bold red]{end}[/], {done}; run the same command again to continue"
+            )
+        elif self.done and self.is_touching:
+            self.console.print(
+                f"[bold green]{count_jobs(self.done)} recorded as current[/]; none was run"
             )
         elif self.done:
             self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")

@@ -198,7 +198,7 @@ def test_explanations_name_methods_and_assumptions():
     assert "Student's t over seeds, taken as independent draws from a normal distribution" in text
     assert "paired bootstrap over 7,706 examples" in text
     assert "α = 0.01" in text
-    assert "Protocol reduced" in text and "Ours, at scale small" in text
+    assert "Protocol reduced" in text and "Ours, always in bold, at scale small" in text
     nothing = layout.explain_table(DISPLAY, [CELLS[0]], {}, "small")
     assert (
         "Nothing of this table is run at scale small: it holds the published numbers only."

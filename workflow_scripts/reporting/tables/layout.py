@@ -208,7 +208,7 @@ def explain_table(
     sentences.append(describe_units(cells))
     if measured:
         seeds = f"mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}"
-        sentences.append(f"Ours, at scale {scale}: {seeds}.")
+        sentences.append(f"Ours, always in bold, at scale {scale}: {seeds}.")
     elif not any(cell.status in (COMPUTED, WITHHELD) for cell in cells):
         state = "finished" if any(cell.cause for cell in cells) else "run"
         nothing = f"Nothing of this table is {state} at scale {scale}"
