@@ -132,15 +132,13 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     """The cluster's GPUs are taken by somebody else's job; one that had not begun is cancelled, not
     forgotten.
     """
-    whole = ("--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    whole = ("--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 3000")
     blocker = cluster.run("sbatch", "--parsable", *whole).strip()
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait(lambda: jobs_of(cluster, long_project, "train"), "nothing is submitted")
     kill_snakemake(long_project, process)
     again = begin(long_project, cluster, *scores(RUNS[0]))
-    wait(
-        lambda: len(jobs_of(cluster, long_project, "train")) == 2, 60, "nothing is submitted again"
-    )
+    wait(lambda: len(jobs_of(cluster, long_project, "train")) == 2, "nothing is submitted again")
     cluster.run("scancel", blocker)
     end(again)
     check(long_project, undisturbed, RUNS[:1])
@@ -299,7 +297,7 @@ def test_a_node_that_dies_costs_nothing_but_time(
     cluster.kill(f"slurmd-{node}")
     for victim in of_node(node):
         os.kill(victim, signal.SIGKILL)
-    wait(lambda: training(long_project, RUNS[0]) is None, "the training survives its node", 60)
+    wait(lambda: training(long_project, RUNS[0]) is None, "the training survives its node")
     try:
         end(process)
     finally:
@@ -337,14 +335,14 @@ def test_a_preempted_training_is_started_again_by_slurm(
         "--nodes=2",
         "--mem=100",
         "--output=/dev/null",
-        "--wrap=sleep 600",
+        "--wrap=sleep 3000",
     )
     urgent = cluster.run("sbatch", "--parsable", *whole).strip()
     wait(
         lambda: cluster.shown(urgent)["JobState"] == "RUNNING",
         "nothing gives way to the urgent job",
     )
-    wait(lambda: training(long_project, RUNS[0]) is None, "the training continues", 60)
+    wait(lambda: training(long_project, RUNS[0]) is None, "the training continues")
     cluster.run("scancel", urgent)
     said = end(process)
     assert "✗" not in said

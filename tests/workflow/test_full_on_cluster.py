@@ -127,7 +127,7 @@ def preempt(full: FaultyFull, process: subprocess.Popen[str]) -> None:
     wait(is_ready, f"{LONG} saves no state", 60 * MINUTES)
     node = cluster.shown(running(cluster, project, "train", LONG))["NodeList"]
     whole = ("--partition=urgent", f"--nodelist={node}", "--gpus=2", "--mem=100")
-    job = ("sbatch", "--parsable", *whole, "--output=/dev/null", "--wrap=sleep 600")
+    job = ("sbatch", "--parsable", *whole, "--output=/dev/null", "--wrap=sleep 3000")
     urgent = cluster.run(*job).strip()
     wait(lambda: cluster.shown(urgent)["JobState"] == "RUNNING", "nothing gives way")
     wait(lambda: training(project, LONG) is None, "the training continues")
