@@ -61,15 +61,17 @@ CODE = "workflow_scripts"  # folder of the project's own code
 REASONS = {
     "Missing output files": "no result yet",
     "Incomplete output files": "was interrupted",
-    "Updated input files": "an input file changed",
     "Input files updated by another job": "reads a result that is rerun",
+    "Forced execution": "forced",
+}
+# The same of jobs that have a result, of which `why` says more.
+CHANGES = {
+    "Updated input files": "an input file changed",
     "Set of input files has changed": "reads other files than before",
     "Code has changed": "its command changed",
     "Params have changed": "its settings or code changed",
     "Software environment definition has changed": "its environment changed",
-    "Forced execution": "forced",
 }
-CHANGES = ("an input file", "reads other files", "its command", "its settings", "its environment")
 WHY = ".venv/bin/python -m workflow_scripts why"
 # What a training logs that has saved its state after a signal.
 STOPPED = "stopped at step"
@@ -190,7 +192,7 @@ def find_place(log: str) -> str:
 
 def describe_reason(text: str) -> str:
     """Describe Snakemake's reason for a job in a few words: the first of several."""
-    for beginning, words in REASONS.items():
+    for beginning, words in (REASONS | CHANGES).items():
         if text.startswith(beginning):
             return words
     return text.split(":")[0].strip()
@@ -325,7 +327,7 @@ class LogHandler(LogHandlerBase):
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:
             reason = describe_reason(record.reason)
-            self.has_changes |= reason.startswith(CHANGES)
+            self.has_changes |= reason in CHANGES.values()
             self.jobs_to_run.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def show_command(self, record: logging.LogRecord) -> None:
