@@ -229,25 +229,27 @@ class Results:
         """Return the files of a table. Raises UserError for an unknown name."""
         if name not in self.tables():
             raise UserError(
-                f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}"
+                f"{self.folder} has no table '{name}'; {suggest_name(name, self.tables())}"
             )
         paper, _, table = name.partition("/")
         return self._files.table(paper, table)
 
-    def latex(self, name: str, rows: Collection[str] = ()) -> str:
+    def latex(self, name: str, rows: str | Collection[str] = ()) -> str:
         """Return a table as LaTeX, for the packages booktabs and xcolor.
 
         It has published and reproduced numbers, the seeds, and the notes: the file `.tex` of the
-        table. With `rows`, labels of rows, it has these alone, in the order of the table. Raises
-        UserError for an unknown name or row.
+        table. With `rows`, one label of a row or several, it has these alone, in the order of the
+        table. Raises UserError for an unknown name or row.
         """
         files = self._find_table(name)
         if files.latex.exists() and not rows:
             return files.latex.read_text(encoding="utf-8")
         from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
+        labels = [rows] if isinstance(rows, str) else rows
         try:
-            return format_parsed_table(files.markdown.read_text(encoding="utf-8"), rows)
+            markdown = files.markdown.read_text(encoding="utf-8")
+            return format_parsed_table(name, markdown, labels)
         except (OSError, ValueError) as error:
             raise UserError(f"{files.markdown}: {error}; ./reproduce makes it again") from error
 
@@ -271,10 +273,8 @@ class Results:
         cells = {(cell.row, cell.column, cell.metric): cell for cell in self._make_cells(name)}
         cell = cells.get(place)
         if cell is None or cell.status != "measured":
-            reason = shown["note"] if pd.notna(shown["note"]) else "it has no scores of runs"
-            raise UserError(
-                f"{name}: cell {row}, {column}, {metric} is {shown['status']}: {reason}"
-            )
+            reason = _describe_absence(shown["status"], shown["note"])
+            raise UserError(f"{name}: cell {row}, {column}, {metric} is {reason}")
         if len(cell.seeds) != shown["n_seeds"]:
             raise UserError(f"{name} is older than the scores; ./reproduce makes it again")
         values = pd.Series(cell.seeds, name="value", dtype=float).rename_axis("seed")
@@ -305,7 +305,8 @@ class Results:
     def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
         """Return one or several columns of a table as the paper prints it.
 
-        The frame has rows by columns and metrics.
+        The frame has rows by columns and metrics. Of a cell without a number `status` and `note`
+        say why: `wide(name, "status")`.
         """
         table = self.table(name)
         _check_columns(table, [value] if isinstance(value, str) else value)
@@ -486,6 +487,19 @@ class Results:
         return f"it has runs of the tasks {', '.join(sorted(runs_by_task))}"
 
 
+def _describe_absence(status: str, note: str | None) -> str:
+    """Say why a cell has no seeds: its status, and the first part of its note if that says more.
+
+    The other parts are about the published number.
+    """
+    reason = "it has no scores of runs"
+    if isinstance(note, str):
+        reason = note.split("; ")[0]
+    if reason.startswith(status):
+        return reason
+    return f"{status}: {reason}"
+
+
 def read_checkpoint(folder: str | Path) -> "Checkpoint":
     """Return the checkpoint of a folder of results/<scale>/runs.
 
@@ -612,4 +626,4 @@ def _check_names(frame: pd.DataFrame, column: str, values: list[Any]) -> None:
 def _check_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
     for name in names:
         if name not in frame:
-            raise UserError(f"there is no column {name}; {suggest_name(name, frame)}")
+            raise UserError(f"there is no column '{name}'; {suggest_name(name, frame)}")

@@ -78,7 +78,9 @@ def write_tables() -> None:
 def write_latex() -> None:
     """Write the LaTeX of each committed table, of which its Markdown has all that is in it."""
     for table in ExportFolder(REFERENCE).list_tables():
-        text = format_parsed_table(table.markdown.read_text(encoding="utf-8"))
+        text = format_parsed_table(
+            f"{table.folder.name}/{table.name}", table.markdown.read_text(encoding="utf-8")
+        )
         table.latex.write_text(text, encoding="utf-8")
 
 

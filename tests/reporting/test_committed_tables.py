@@ -56,7 +56,9 @@ def test_every_table_with_a_number_is_there_and_follows_from_the_scores(
                 assert read_grid((REFERENCE / f"tables/{name}.md").read_text()) == read_grid(
                     table.made.files["md"]
                 ), name
-            assert format_parsed_table(table.made.files["md"]) == table.made.files["tex"], name
+            assert format_parsed_table(name, table.made.files["md"]) == table.made.files["tex"], (
+                name
+            )
     assert found == {}
     assert seen == NOT_FROM_SCORES
     assert told > 1000
@@ -65,7 +67,7 @@ def test_every_table_with_a_number_is_there_and_follows_from_the_scores(
 def test_the_latex_of_every_committed_table_is_that_of_its_markdown() -> None:
     for name in COMMITTED:
         text = (REFERENCE / f"tables/{name}.tex").read_text()
-        assert format_parsed_table((REFERENCE / f"tables/{name}.md").read_text()) == text
+        assert format_parsed_table(name, (REFERENCE / f"tables/{name}.md").read_text()) == text
 
 
 def shown_cells() -> dict[tuple, list[tuple[str, dict[str, str]]]]:

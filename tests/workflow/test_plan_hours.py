@@ -14,6 +14,7 @@ import yaml
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.files import read_csv
 
 ROOT = Path(__file__).parents[2]
 FULL = ("plan", "--scale", "full")
@@ -252,12 +253,11 @@ def test_cluster_docs_have_the_numbers_of_the_budget(capsys: pytest.CaptureFixtu
     papers = ("--papers", "sq_transformer", "lrf", "cat")
     line = find_line(read_lines(capsys, *papers, "--budget", "200", "--jobs", "10"), "  disk ")
     assert f"{disk[1]} of checkpoints, {disk[2]} of states while the 10 largest" in line
-    kinds = [line.split()[1] for line in read_lines(capsys, "--budget", "200") if is_claim(line)]
-    fit = kinds.count("primary")
-    left_out = 0
-    for line in read_lines(capsys, "--budget", "200"):
-        left_out += line.startswith("primary, left out: ")
-    assert docs.groups() == (str(fit), str(fit + left_out), str(len(kinds) - fit))
+    lines = read_lines(capsys, "--budget", "200")
+    fit = [line.split()[1] for line in lines if is_claim(line)].count("primary")
+    left_out = sum(line.startswith("primary, left out: ") for line in lines)
+    n_chosen = len(read_lines(capsys, "--budget", "200", "--names"))
+    assert docs.groups() == (str(fit), str(fit + left_out), str(n_chosen - fit))
     kinds = [line.split()[1] for line in read_lines(capsys, "--budget", "67") if is_claim(line)]
     assert on_a100.groups() == (str(kinds.count("primary")), str(fit + left_out))
 
@@ -282,12 +282,41 @@ def test_a_command_whose_reader_has_ended_says_nothing(words: list[str]):
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("words", [["--budget", "9"], ["--by", "claim"], ["lrf"], ["--count"]])
-def test_hours_are_of_the_papers_own_models_alone(words, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("words", [["--budget", "9"], ["--by", "model"], ["--count"]])
+def test_flops_are_of_the_papers_own_models_alone(words, capsys: pytest.CaptureFixture[str]):
     assert main(["plan", "--scale", "small", *words]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "error: GPU-hours are of the papers' own models, not of the scale small; add --scale full"
+        "error: only the papers' own models are counted so, not the scale small; add --scale full"
     ]
+
+
+def test_at_small_names_have_the_hours_of_their_trainings(capsys: pytest.CaptureFixture[str]):
+    run = "cognition/transformer/default/seed-1"
+    assert main(["plan", "--scale", "small", "cat/table2", run]) == 0
+    table, of_run, together = (line.split() for line in capsys.readouterr().out.splitlines()[1:4])
+    assert table[:2] == ["cat/table2", "table"] and together[0] == "together"
+    assert of_run[:3] == [run, "run", "1"]
+    # By hand: 2,500 updates by the seconds of its row.
+    (row,) = (
+        row
+        for row in read_csv(ROOT / "catalogue/step_times.csv")
+        if (row["task"], row["method"], row["variant"], row["scale"], row["device"])
+        == ("cognition", "transformer", "default", "small", "cpu")
+    )
+    hours = 2500 * float(row["seconds_per_step"]) / 3600
+    assert float(of_run[3]) == pytest.approx(hours, rel=0.05)
+    assert int(together[1]) == int(table[2]) + 1
+
+
+def test_claims_without_further_runs_are_a_line_by_paper(capsys: pytest.CaptureFixture[str]):
+    words = ("--papers", "carma", "--budget", "30")
+    names = read_lines(capsys, *words, "--names")
+    lines = read_lines(capsys, *words)
+    rows = [line.split()[0] for line in lines if line.startswith("carma/")]
+    assert len(rows) == 4  # the primary claims alone need runs
+    (free,) = (line for line in lines if line.startswith("and "))
+    assert free.startswith(f"and {len(names) - 4} more that need no further run: ")
+    assert f"{len(names) - 4} of carma" in free
 
 
 def test_a_target_that_does_not_exist_is_one_line(capsys: pytest.CaptureFixture[str]):

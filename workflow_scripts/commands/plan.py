@@ -1,15 +1,17 @@
 """Print the runs of a configuration and their cost, without starting anything."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.commands.power_table import print_power
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.yaml_files import read_yaml_mapping
-from workflow_scripts.config.catalogue import parse_run
+from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.setting_places import print_spec
 from workflow_scripts.reporting.claims.pilot_spread import print_spreads
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -18,10 +20,16 @@ from workflow_scripts.workflow.claim_budget import (
     CallWords,
     choose_affordable_claims,
     list_missing_notes,
+    list_role_notes,
     print_budget,
 )
-from workflow_scripts.workflow.cost_groups import find_cost_groups, list_cost_groups
-from workflow_scripts.workflow.cost_tables import print_group_costs, print_model_costs, print_notes
+from workflow_scripts.workflow.cost_groups import CostGroup, find_cost_groups, list_cost_groups
+from workflow_scripts.workflow.cost_tables import (
+    print_group_costs,
+    print_measured_costs,
+    print_model_costs,
+    print_notes,
+)
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.gpu_hours import UPDATE_COUNTS, GpuHours, write_counts
 from workflow_scripts.workflow.paper_costs import print_costs
@@ -37,13 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "targets",
         nargs="*",
         metavar="NAME",
-        help="a paper, <paper>/<table or figure> or <paper>/<claim>: print its GPU-hours",
+        help="a paper, <paper>/<table or figure>, <paper>/<claim> or a run: print its hours",
     )
     add_config_arguments(parser)
     parser.add_argument(
         "--by",
         choices=("paper", "table", "claim", "model"),
-        help="print the GPU-hours of each; of each model also GPU memory and disk",
+        help="print the hours of each; of each model also GPU memory and disk",
     )
     parser.add_argument(
         "--jobs",
@@ -98,12 +106,13 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
     catalogue, config = estimates.catalogue, estimates.config
     check_combination(args)
     jobs = read_jobs_at_once() if args.jobs is None else args.jobs
-    asks_for_hours = args.count or args.by or args.targets or args.budget is not None
-    if asks_for_hours and not estimates.is_estimated:
+    counts_flops = args.count or args.by == "model" or args.budget is not None
+    if counts_flops and not estimates.is_estimated:
         raise UserError(
-            f"GPU-hours are of the papers' own models, not of the scale {config.scale}; "
+            f"only the papers' own models are counted so, not the scale {config.scale}; "
             "add --scale full"
         )
+    groups = list(find_shown_groups(args, catalogue, config))
     if args.count:
         write_counts(estimates, list_requested_runs(catalogue, config))
     elif args.budget is not None:
@@ -115,14 +124,28 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
             print_budget(estimates, budget, call, args.results, jobs)
     elif args.by == "model":
         print_model_costs(estimates, jobs)
-    elif args.targets:
-        print_group_costs(estimates, find_cost_groups(catalogue, config, args.targets))
-    elif args.by:
-        print_group_costs(estimates, list_cost_groups(catalogue, config, args.by))
+    elif groups and not estimates.is_estimated:
+        print_measured_costs(catalogue, config, groups)
+    elif groups:
+        print_group_costs(estimates, groups)
         if args.by == "claim":
             print_notes(list_missing_notes(estimates))
     else:
         print_costs(estimates, args.results, jobs)
+        if config.claims and estimates.is_estimated:
+            claims = list_cost_groups(catalogue, config, "claim")
+            print_notes(list_role_notes(catalogue, config.scale, claims))
+
+
+def find_shown_groups(
+    args: argparse.Namespace, catalogue: Catalogue, config: Config
+) -> Iterable[CostGroup]:
+    """Return the groups of runs that the names or --by ask for, none without either."""
+    if args.targets:
+        return find_cost_groups(catalogue, config, args.targets)
+    if args.by in ("paper", "table", "claim"):
+        return list_cost_groups(catalogue, config, args.by)
+    return []
 
 
 def check_combination(args: argparse.Namespace) -> None:

@@ -13,6 +13,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS, ModelFolder, ResultsFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.config.catalogue import check_run
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.results import read_checkpoint
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
             f"the weights of {run} at the scale {args.scale} are not there; ./reproduce "
             f"{RESULTS.scale(args.scale).run(run).weights} trains it again"
         )
+    check_run(load_catalogue(), run)  # the command below must be possible
     known = [folder.name for folder in results.export(args.scale).list_models()]
     known += [folder.name for folder in results.scale(args.scale).list_trained_runs()]
     advice = f"; {suggest_name(str(run), known)}" if known else ""
@@ -93,6 +96,8 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
 
 def read_batches(texts: list[str]) -> Iterator[list[str]]:
     """Yield the texts to answer together: all, or on a terminal each line when it is entered."""
+    if len(texts) > 1 and not any(" " in text for text in texts):
+        print(f"{len(texts)} texts of one word each; quote a sentence", file=sys.stderr)
     if texts:
         yield texts
     elif sys.stdin.isatty():

@@ -25,7 +25,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import unpack_zip
 from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.effects import Outcome
-from workflow_scripts.reporting.committed.claim_view import print_claim
+from workflow_scripts.reporting.committed.claim_view import CheckedClaim, print_claim
 from workflow_scripts.reporting.committed.committed_tables import compare_tables
 from workflow_scripts.reporting.committed.recomputing import (
     Fault,
@@ -43,6 +43,7 @@ from workflow_scripts.reporting.committed.rescoring_runs import (
     rescore_runs,
 )
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
+from workflow_scripts.reporting.committed.run_origins import read_data_notes, read_run_origins
 from workflow_scripts.reporting.pages.verdict_documents import README, VERDICTS_PAGE
 from workflow_scripts.reporting.pages.verify import verify_crate
 
@@ -227,7 +228,16 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
         faults = [fault for fault in find_claim_faults(restored, recomputed) if fault.name == name]
         faults += rescored.faults
     (row,) = (row for row in recomputed.rows if row.claim == claim)
-    print_claim(row, outcome, rescored, restored.scale)
+    runs = list_compared_runs([outcome])
+    checked = CheckedClaim(
+        row=row,
+        outcome=outcome,
+        rescored=rescored,
+        origins=read_run_origins(COMMITTED.provenance, runs),
+        datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs}),
+        scale=restored.scale,
+    )
+    print_claim(checked)
     compared = [COMMITTED.claims.table.name]
     if row.is_primary and is_documented(COMMITTED):
         compared.append(str(VERDICTS_PAGE))

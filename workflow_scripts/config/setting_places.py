@@ -27,7 +27,7 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     values = [format_canonical_json(line.value) for line in lines]
     key_width = max(len(line.key) for line in lines)
     value_width = min(max(len(value) for value in values), MAX_VALUE_WIDTH)
-    print(f"{run} at scale {scale}: key, value, and the line that sets it")
+    print(f"{run} at scale {scale} (--scale): key, value, and the line that sets it")
     for line, value in zip(lines, values, strict=True):
         print(f"{line.key:{key_width}}  {value:{value_width}}  {line.place}")
 

@@ -1,10 +1,12 @@
 """Choose the claims that a budget of GPU-hours affords, and print what they need together."""
 
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.workflow.cost_groups import (
     PRIMARY,
     AddedClaim,
@@ -70,10 +72,12 @@ def print_budget(
     jobs: trainings at once, for the disk that their states need.
     """
     table = make_cost_table("claim", "", "adds (GPU-hours)", "total (GPU-hours)")
-    for entry in budget.chosen:
+    shown = [entry for entry in budget.chosen if is_shown(entry)]
+    for entry in shown:
         total = format_hours(entry.total.upper)
         table.add_row(entry.group.name, entry.group.kind, entry.added.format(), total)
     print_table(table)
+    print_notes(list_free_claims(budget))
     n_claims = len(budget.chosen) + len(budget.left_out)
     hours = format_hours(budget.hours)
     print(f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours")
@@ -82,11 +86,27 @@ def print_budget(
             alone = estimates.estimate_runs(group.runs).format()
             print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
     print_notes(list_missing_notes(estimates))
-    print_notes(list_role_notes(estimates, budget))
+    groups = [entry.group for entry in budget.chosen] + budget.left_out
+    print_notes(list_role_notes(estimates.catalogue, estimates.config.scale, groups))
     if budget.chosen:
         print_needs_of_claims(estimates, budget, results, jobs)
         print_commands(estimates.config.scale, budget.hours, call)
     print_notes(list_range_notes())
+
+
+def is_shown(entry: AddedClaim) -> bool:
+    """Whether a claim has a line: the primary ones, and those that need further runs."""
+    return entry.group.kind == PRIMARY or entry.added.upper > 0
+
+
+def list_free_claims(budget: ClaimBudget) -> Iterator[str]:
+    """Yield how many claims of each paper need no further run."""
+    papers = Counter(
+        entry.group.name.split("/")[0] for entry in budget.chosen if not is_shown(entry)
+    )
+    if papers:
+        counts = ", ".join(f"{count} of {paper}" for paper, count in papers.items())
+        yield f"and {papers.total()} more that need no further run: {counts} (--names lists them)"
 
 
 def list_missing_notes(estimates: GpuHours) -> Iterator[str]:
@@ -101,10 +121,8 @@ def list_missing_notes(estimates: GpuHours) -> Iterator[str]:
     yield text
 
 
-def list_role_notes(estimates: GpuHours, budget: ClaimBudget) -> Iterator[str]:
+def list_role_notes(catalogue: Catalogue, scale: str, groups: Iterable[CostGroup]) -> Iterator[str]:
     """Say which verdict a claim gets at this scale if it is primary only in a plan of another."""
-    catalogue, scale = estimates.catalogue, estimates.config.scale
-    groups = [entry.group for entry in budget.chosen] + budget.left_out
     primary = [group.name for group in groups if group.kind == PRIMARY]
     elsewhere = [name for name in primary if not is_primary(catalogue, name, scale)]
     if not elsewhere:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.claim_needs import split_claim_names
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.requested import (
@@ -21,6 +21,7 @@ from workflow_scripts.workflow.gpu_hours import CostItem, HoursRange, sum_hours
 
 PRIMARY = "primary"
 EstimateItems = Callable[[Iterable[Run]], dict[CostItem, HoursRange]]
+RUN_SLASHES = 3  # `<task>/<method>/<variant>/seed-<n>`
 KINDS = (PRIMARY, "paper", "control")  # of claims, in the order in which a budget takes them
 
 
@@ -28,8 +29,8 @@ KINDS = (PRIMARY, "paper", "control")  # of claims, in the order in which a budg
 class CostGroup:
     """Runs that are shown together, with those that they start from.
 
-    name: a paper, `<paper>/<table or figure>` or `<paper>/<claim>`. kind: paper, table, figure, or
-    one of KINDS for a claim.
+    name: a paper, `<paper>/<table or figure>`, `<paper>/<claim>` or a run. kind: paper, table,
+    figure, run, or one of KINDS for a claim.
     """
 
     name: str
@@ -56,13 +57,16 @@ def list_cost_groups(catalogue: Catalogue, config: Config, by: str) -> list[Cost
 def find_cost_groups(
     catalogue: Catalogue, config: Config, targets: Iterable[str]
 ) -> list[CostGroup]:
-    """Return the groups of these names: papers, tables, figures and claims.
+    """Return the groups of these names: papers, tables, figures, claims and runs.
 
     Raises UserError, with the nearest name, for others, and for a claim that is not measured at
     the scale.
     """
     groups = []
     for target in targets:
+        if target.count("/") == RUN_SLASHES:
+            groups.append(make_run_group(catalogue, config, target))
+            continue
         paper, _, name = target.partition("/")
         content = find_paper(catalogue, paper)
         if not name:
@@ -76,6 +80,12 @@ def find_cost_groups(
             suggestion = suggest_name(name, known)
             raise UserError(f"papers/{paper}: no table, figure or claim '{name}'; {suggestion}")
     return groups
+
+
+def make_run_group(catalogue: Catalogue, config: Config, name: str) -> CostGroup:
+    """Return a run and those that it starts from. Raises UserError for an unknown name."""
+    run = parse_run(catalogue, name)
+    return CostGroup(name, "run", frozenset(list_lineage(catalogue, run, config)))
 
 
 def make_paper_group(catalogue: Catalogue, config: Config, paper: str) -> CostGroup:

@@ -6,7 +6,9 @@ from rich.console import Console
 from rich.table import Table
 
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.cost_groups import CostGroup
 from workflow_scripts.workflow.gpu_hours import (
     GPU,
@@ -21,6 +23,7 @@ from workflow_scripts.workflow.gpu_hours import (
 )
 from workflow_scripts.workflow.job_specs import find_resources
 from workflow_scripts.workflow.job_times import find_job_minutes
+from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_hours, format_hours
 from workflow_scripts.workflow.targets import list_wildcards
 from workflow_scripts.workflow.time_limit import (
     SCORING_SHARES,
@@ -45,6 +48,35 @@ def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
     table.add_row("together", "", *format_costs(estimates, all_runs), style="bold")
     print_table(table)
     print_notes(list_range_notes())
+
+
+def print_measured_costs(catalogue: Catalogue, config: Config, groups: Iterable[CostGroup]) -> None:
+    """Print the training hours of each group, and of all together, by recorded step times."""
+    table = make_cost_table("", "", "runs", "core-hours", "or GPU-hours")
+    all_runs: set[Run] = set()
+    for group in groups:
+        all_runs |= group.runs
+        hours = format_measured_hours(catalogue, config, group.runs)
+        table.add_row(group.name, group.kind, *hours)
+    hours = format_measured_hours(catalogue, config, all_runs)
+    table.add_row("together", "", *hours, style="bold")
+    print_table(table)
+    print(f"Of trainings alone, by the step times of {STEP_TIMES}; ? is a run of unknown time")
+
+
+def format_measured_hours(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[str]:
+    """Format the number of runs, and the hours of CPU threads and of GPUs: `13 + 24 ?`."""
+    runs = list(runs)
+    texts = [str(len(runs))]
+    for device in ("cpu", "cuda"):
+        hours, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
+        parts = []
+        if hours:
+            parts.append(format_hours(hours))
+        if unknown:
+            parts.append(f"{unknown} ?")
+        texts.append(" + ".join(parts) or "0")
+    return texts
 
 
 def format_costs(estimates: GpuHours, runs: Iterable[Run]) -> list[str]:

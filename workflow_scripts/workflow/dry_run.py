@@ -14,10 +14,10 @@ from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow.missing_targets import describe_missing_target, find_missing_target
 
 # Error of our own code while Snakemake reads the Snakefile, of one line or several.
 USER_ERROR = re.compile(r"^UserError in file .*\n((?:\S.*\n)+)", re.MULTILINE)
-NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
 def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
@@ -39,10 +39,9 @@ def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
 
 def _describe_failure(dry_run: subprocess.CompletedProcess[str]) -> str:
     """Return what a dry run that failed says of the reason."""
-    missing_rule = NO_RULE.search(dry_run.stderr)
-    if missing_rule:
-        advice = "catalogue/ and papers/ list what exists; settings go after --config"
-        return f"no rule makes {missing_rule[1]}; {advice}"
+    missing = find_missing_target(dry_run.stderr)
+    if missing is not None:
+        return describe_missing_target(missing)
     user_error = USER_ERROR.search(dry_run.stderr)
     if user_error:
         return user_error[1].rstrip()

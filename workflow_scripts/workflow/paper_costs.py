@@ -124,6 +124,11 @@ def print_joint_needs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
     """Print what papers or claims need together: downloads, hours, disk, GPU memory, licences."""
     print(f"  download   {format_downloads(needs)}")
     print_estimates_of_trainings(estimates, needs, jobs_at_once)
+    print_gated_models(needs)
+
+
+def print_gated_models(needs: PaperNeeds) -> None:
+    """Print which of the models that are to be downloaded need a licence to be accepted."""
     gated = [name for name, model in needs.models.items() if model.gated]
     if gated:
         advice = "accept their licences, and set HF_TOKEN"
@@ -184,6 +189,7 @@ def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
             print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
         return
     print_estimates_of_trainings(estimates, needs, jobs_at_once)
+    print_gated_models(needs)
 
 
 def print_estimates_of_trainings(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:

@@ -75,7 +75,6 @@ CHANGES = {
 WHY = ".venv/bin/python -m workflow_scripts why"
 # What a training logs that has saved its state after a signal.
 STOPPED = "stopped at step"
-NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
 NOISE = (
     "--keep-incomplete mode is set",
@@ -223,10 +222,14 @@ def format_error(text: str) -> str:
     error = USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text)
     if error:
         return "\n".join(f"error: {line}" for line in error[1].splitlines())
-    missing_rule = NO_RULE.search(text)
-    if missing_rule:
-        what_to_do = "catalogue/ and papers/ list what exists; settings go after --config"
-        return f"error: no rule makes {missing_rule[1]}; {what_to_do}"
+    from workflow_scripts.workflow.missing_targets import (
+        describe_missing_target,
+        find_missing_target,
+    )
+
+    missing = find_missing_target(text)
+    if missing is not None:
+        return f"error: {describe_missing_target(missing)}"
     return text
 
 

@@ -260,6 +260,12 @@ def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
         )
         assert [seed, left, "✓", right, "✓"] in rows  # both also from predictions
     assert "2 of 8 seeds against 0 of 8" in text
+    # What a reviewer needs next: the paper's words, the test, and how the runs were made.
+    assert "(Section 1, table 1)" in text
+    facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in text.splitlines() if line[2:]}
+    assert facts["test"] == "Fisher's exact test"
+    assert facts["runs"] == "16"
+    assert facts["torch"] == "2.11.0 (14), 2.13.0+cpu (2)"
     assert text.splitlines()[-1] == "  equal to claims.csv and docs/verdicts.md"
 
 

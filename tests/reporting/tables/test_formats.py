@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pytest
+
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published_numbers import Published
@@ -90,8 +92,41 @@ def test_markdown_to_the_letter():
     )
 
 
+@pytest.mark.parametrize(
+    ("title", "caption"),
+    [
+        ("Table 2: GLUE (scale small)", "GLUE (the paper's table 2; scale small)"),
+        (
+            "Tables 4 and 5: CVs (IID) of: all (scale small, protocol reduced)",
+            "CVs (IID) of: all (the paper's tables 4 and 5; scale small, protocol reduced)",
+        ),
+        ("Not in the paper: Parts (scale demo)", "Parts (not in the paper; scale demo)"),
+        ("Audit of CARMA, table 4: CVs", "CVs (audit of CARMA, table 4)"),
+        ("A title", "A title"),
+    ],
+)
+def test_a_caption_says_last_which_table_of_the_paper_it_is(title, caption):
+    # The document that has the table numbers it anew.
+    assert formats.make_caption(title) == caption
+
+
+def test_a_table_can_be_referred_to_and_explains_grey():
+    text = formats.format_latex_table("sq_transformer/table-long", "t", GRID, [])
+    assert r"\label{tab:sq_transformer-table-long}" in text
+    assert "Grey" not in text
+    grey = replace(GRID.lines[-1].cells[0], protocol="reduced", published="1", status="measured")
+    lines = [replace(GRID.lines[-1], cells=[grey, *GRID.lines[-1].cells[1:]])]
+    text = formats.format_latex_table("cat/t", "t", replace(GRID, lines=lines), [])
+    assert "Grey: a number of the paper next to ours of another protocol." in text
+
+
+def test_latex_has_quotation_marks_that_open_and_close():
+    assert formats.escape_latex('"a" and "b_c"') == r"``a'' and ``b\_c''"
+    assert formats.escape_latex('5" wide') == '5" wide'
+
+
 def test_latex_to_the_letter():
-    text = formats.format_latex_table("A & B_c", GRID, NOTES[:1])
+    text = formats.format_latex_table("cat/t", "A & B_c", GRID, NOTES[:1])
     assert text[text.index(r"\toprule") : text.index(r"\bottomrule")].splitlines() == [
         r"\toprule",
         r" & \multicolumn{2}{c}{J} & \multicolumn{1}{c}{K} \\",
@@ -181,8 +216,13 @@ def test_published_is_grey_beside_another_protocol_only():
     assert '<span class="paper grey"' in html(reduced)
     assert "to the paper" not in html(reduced)
     grid = layout.build_grid(DISPLAY, reduced, {})
-    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in formats.format_latex_table("t", grid, [])
-    assert r"\textcolor" not in formats.format_latex_table("t", GRID, []).split(r"\toprule")[1]
+    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in formats.format_latex_table(
+        "cat/t", "t", grid, []
+    )
+    assert (
+        r"\textcolor"
+        not in formats.format_latex_table("cat/t", "t", GRID, []).split(r"\toprule")[1]
+    )
 
 
 def test_made_up_data_say_so():

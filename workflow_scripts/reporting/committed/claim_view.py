@@ -1,5 +1,6 @@
 """A single claim of an export in the terminal: both sides by seed, effect, interval and verdict."""
 
+from dataclasses import dataclass
 from statistics import fmean
 
 from rich.console import Console
@@ -13,36 +14,100 @@ from workflow_scripts.reporting.claims.claim_rows import (
 )
 from workflow_scripts.reporting.claims.effects import Outcome, Side
 from workflow_scripts.reporting.committed.rescoring_runs import Rescored
+from workflow_scripts.reporting.committed.run_origins import RunOrigins
 from workflow_scripts.reporting.tables.cells import WITHHELD
 
+NAME_WIDTH = 11  # of the names of facts, with the space after them
 
-def print_claim(row: ClaimRow, outcome: Outcome, rescored: Rescored, scale: str) -> None:
-    """Print what a claim says, what it compares and what follows."""
+
+@dataclass(frozen=True)
+class CheckedClaim:
+    """A claim that was judged again, and what it rests on.
+
+    rescored: scores from predictions. origins: how its runs were made. datasets: by task, how data
+    differ from the paper's.
+    """
+
+    row: ClaimRow
+    outcome: Outcome
+    rescored: Rescored
+    origins: RunOrigins
+    datasets: dict[str, list[str]]
+    scale: str
+
+
+def print_claim(claim: CheckedClaim) -> None:
+    """Print what a claim says, what it compares, what follows, and how its runs were made."""
+    row, outcome = claim.row, claim.outcome
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{row.paper}/{row.claim}[/], {row.role}: {escape(row.statement)}")
+    console.print(f"[bold]{row.paper}/{row.claim}[/], {describe_role(row)}")
+    console.print(f"  {escape(row.statement)}")
+    if row.quote:
+        console.print(f"  “{escape(row.quote)}” ({escape(row.source)})")
     for name, side in zip(("left", "right"), outcome.sides, strict=True):
         cells = [cell.key for cell in side.cells]
         more = f", mean with {len(cells) - 1} more" if len(cells) > 1 else ""
-        console.print(f"  {name:5}  {escape(cells[0])}{more}")
+        print_fact(console, name, cells[0] + more)
     if _is_shown(outcome):
-        console.print(make_seed_table(outcome, rescored))
-        console.print(f"  {describe_origin(outcome, rescored)}")
-    claimed = f"> {row.margin:g} {row.unit}".replace("-", "−")
+        console.print(make_seed_table(outcome, claim.rescored))
+        console.print(f"  {describe_origin(outcome, claim.rescored)}")
+    print_effect(console, row, claim.scale)
+    for task, notes in claim.datasets.items():
+        print_fact(console, "data", f"{task}: {'; '.join(notes)}")
+    print_origins(console, claim.origins)
+
+
+def describe_role(row: ClaimRow) -> str:
+    """Say whether a claim is primary and by which plan, exploratory, or a control of ours."""
+    role = row.role
+    if row.plan:
+        role += f", planned in papers/{row.paper}/{row.plan}"
+    if row.is_control:
+        role += ", a control of ours"
+    return role
+
+
+def print_fact(console: Console, name: str, text: str) -> None:
+    """Print a line with a name and what is said of it."""
+    console.print(f"  {name:{NAME_WIDTH}}{escape(text)}")
+
+
+def print_effect(console: Console, row: ClaimRow, scale: str) -> None:
+    """Print the effect, what was claimed, and the verdict with its reason."""
+    effect = format_effect(row) or "none yet: planned seeds are missing"
+    print_fact(console, "effect", effect)
+    if row.test and row.degrees_of_freedom is not None:
+        degrees = f"{row.degrees_of_freedom:.3g} degrees of freedom"
+        print_fact(console, "test", f"{row.test}, {degrees}")
+    elif row.test:
+        print_fact(console, "test", row.test)
+    print_fact(console, "claimed", f"> {row.margin:g} {row.unit}".replace("-", "−"))
     published = format_published_effect(row)
     if published:
-        claimed += f", published {published}"
-    effect = format_effect(row) or "none yet: planned seeds are missing"
-    console.print(f"  effect   {effect}")
-    console.print(f"  claimed  {claimed}")
+        print_fact(console, "published", published)
     if row.smallest_effect is not None:
         smallest = f"{row.smallest_effect:.3g} {row.unit}".replace("-", "−")
-        console.print(f"  smallest effect of interest  {smallest}")
+        print_fact(console, "matters", f"from {smallest} on, the smallest effect of interest")
     verdict = f"[bold]{row.verdict}[/] at {scale}"
     if row.reason:
         verdict += f": {escape(row.reason)}"
-    console.print(f"  verdict  {verdict}")
+    console.print(f"  {'verdict':{NAME_WIDTH}}{verdict}")
     if row.caveat:
-        console.print(f"  caveat   {escape(row.caveat)}")
+        print_fact(console, "caveat", row.caveat)
+
+
+def print_origins(console: Console, origins: RunOrigins) -> None:
+    """Print how the runs were made, as far as it is recorded."""
+    if not origins.compared:
+        return
+    runs = str(origins.compared)
+    if origins.parents:
+        runs += f", and {origins.parents} that their weights come from"
+    print_fact(console, "runs", runs)
+    print_fact(console, "started", origins.starts)
+    print_fact(console, "commits", origins.commits)
+    print_fact(console, "devices", origins.devices)
+    print_fact(console, "torch", origins.torch_versions)
 
 
 def _is_shown(outcome: Outcome) -> bool:
@@ -73,7 +138,20 @@ def make_seed_table(outcome: Outcome, rescored: Rescored) -> Table:
         table.add_row(str(seed), *texts)
     means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
     table.add_row("mean", *means, style="bold")
+    published = [format_published(side, decimals) for side in outcome.sides]
+    if any(published):
+        table.add_row("paper", *(f"{text}  " for text in published), style="dim")
     return table
+
+
+def format_published(side: Side, decimals: int) -> str:
+    """Format the paper's number of a side, the mean over its cells; empty unless each has one."""
+    numbers = []
+    for cell in side.cells:
+        if cell.published is None or cell.published.value is None:
+            return ""
+        numbers.append(cell.published.value)
+    return f"{fmean(numbers):.{decimals}f}"
 
 
 def average_side(side: Side, rescored: Rescored | None = None) -> dict[int, float]:

@@ -14,19 +14,46 @@ SYMBOLS = {
     "|": "bar",
     "`": "asciigrave",
 }
+QUOTED = re.compile(r'"([^"]*)"')
+QUOTATION_MARKS = {"“": "``", "”": "''"}
+GREY = "Grey: a number of the paper next to ours of another protocol."
+PARTS_OF_PAPER = ("table", "figure", "section", "appendix", "equation")  # how a place begins
 MATHS = {"±": r"\pm", "−": "-", "α": r"\alpha", "†": r"\dagger", "‡": r"\ddagger"}
 SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"}
 SPECIAL |= {letter: f"${text}$" for letter, text in MATHS.items()}
+SPECIAL |= QUOTATION_MARKS
 SPECIAL |= {letter: rf"\text{name}{{}}" for letter, name in SYMBOLS.items()}
 
 
 def escape_latex(text: str) -> str:
-    """Escape text for LaTeX."""
-    return text.translate(str.maketrans(SPECIAL))
+    """Escape text for LaTeX; straight quotation marks become pairs of opening and closing ones."""
+    quoted = QUOTED.sub(r"“\1”", text)
+    return quoted.translate(str.maketrans(SPECIAL))
 
 
-def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
-    """Format a table environment with the paper's and our column under each head."""
+def make_caption(title: str) -> str:
+    """Return the title of a table with its place in the paper at the end.
+
+    A document that has the table gives it a number of its own: `Table 2: GLUE (scale small)`
+    becomes `GLUE (the paper's table 2; scale small)`.
+    """
+    place, colon, text = title.partition(": ")
+    if not colon:
+        return title
+    place = place[0].lower() + place[1:]
+    if place.startswith(PARTS_OF_PAPER):
+        place = f"the paper's {place}"
+    text, bracket, scale = text.rpartition(" (scale ")
+    if not bracket:
+        return f"{scale} ({place})"
+    return f"{text} ({place}; scale {scale}"
+
+
+def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> str:
+    """Format a table environment with the paper's and our column under each head.
+
+    name: `<paper>/<table>`, from which its label is made.
+    """
     heads = [""]
     rules = []
     subheads = [""]
@@ -45,7 +72,8 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
         r"% needs \usepackage{booktabs} and \usepackage{xcolor}",
         r"\begin{table}",
         r"\centering\small\setlength{\tabcolsep}{4pt}",
-        rf"\caption{{{escape_latex(title)}}}",
+        rf"\caption{{{escape_latex(make_caption(title))}}}",
+        rf"\label{{tab:{name.replace('/', '-')}}}",
         rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
         r"\toprule",
         _join_latex_row(heads),
@@ -60,6 +88,8 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
             lines += [r"\addlinespace", rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\"]
         lines += _format_latex_row(line, grid.published)
     lines += [r"\bottomrule", r"\end{tabular}\medskip"]
+    if any(cell.published and cell.is_grey for line in grid.lines for cell in line.cells):
+        notes = [GREY, *notes]
     lines += [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
     return "\n".join([*lines, r"\end{table}", ""])
 

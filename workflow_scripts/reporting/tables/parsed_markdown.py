@@ -18,11 +18,12 @@ NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
 RIGHT = "---:"  # under the head of a published number
 
 
-def format_parsed_table(markdown: str, labels: Collection[str] = ()) -> str:
+def format_parsed_table(name: str, markdown: str, labels: Collection[str] = ()) -> str:
     """Return the LaTeX of a table, the same that is made with its Markdown.
 
-    labels: of the rows to keep; without any, all rows are kept. Raises ValueError for a text that
-    `format_markdown_table` has not written, and UserError for an unknown label.
+    name: `<paper>/<table>`. labels: of the rows to keep; without any, all rows are kept. Raises
+    ValueError for a text that `format_markdown_table` has not written, and UserError for an unknown
+    label.
     """
     title, notes = parse_table_text(markdown)
     rows = [FIELD.findall(line) for line in markdown.splitlines() if line.startswith("|")]
@@ -47,7 +48,7 @@ def format_parsed_table(markdown: str, labels: Collection[str] = ()) -> str:
         heading = ""
     if labels:
         lines = _select_lines(lines, labels)
-    return format_latex_table(title, _make_grid(heads[1:], is_published, lines), notes)
+    return format_latex_table(name, title, _make_grid(heads[1:], is_published, lines), notes)
 
 
 def _select_lines(lines: list[Line], labels: Collection[str]) -> list[Line]:
@@ -58,7 +59,7 @@ def _select_lines(lines: list[Line], labels: Collection[str]) -> list[Line]:
     known = [line.label for line in lines]
     for label in labels:
         if label not in known:
-            raise UserError(f"the table has no row {label}; {suggest_name(label, known)}")
+            raise UserError(f"the table has no row '{label}'; {suggest_name(label, known)}")
     selected = []
     heading = ""
     for line in lines:

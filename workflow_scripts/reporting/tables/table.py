@@ -92,7 +92,7 @@ def make_table(
     files = {
         "csv": format_table_rows(rows),
         "md": format_markdown_table(title, grid, notes),
-        "tex": format_latex_table(title, grid, notes),
+        "tex": format_latex_table(f"{paper}/{name}", title, grid, notes),
         "html": format_html_page(display.title, subtitle, grid, notes, trained, command),
     }
     return RenderedTable(rows, tests, files)

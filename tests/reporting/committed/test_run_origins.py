@@ -1,0 +1,76 @@
+"""How the runs of a committed claim were made."""
+
+import json
+
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.reporting.committed.run_origins import read_data_notes, read_run_origins
+
+RUN = Run("bird", "cat", "comp@paws", 101)
+OTHER = Run("bird", "cat", "comp@paws", 102)
+ABSENT = Run("bird", "cat", "comp@paws", 103)
+
+
+def write_provenance(folder):
+    entries = [
+        {
+            "run": str(RUN),
+            "commit": "a" * 40,
+            "dirty": True,
+            "device": "cuda",
+            "device_name": "NVIDIA H100",
+            "precision": "tf32",
+            "started": "2026-11-28T04:10:45+00:00",
+            "versions": {"torch": "2.11.0"},
+            "weights": {"run": "paws/cat/comp/seed-101", "spec": "0"},
+        },
+        {
+            "run": str(OTHER),
+            "commit": "b" * 40,
+            "dirty": False,
+            "device": "cpu",
+            "precision": "fp32",
+            "started": "2026-11-27T23:59:59+00:00",
+            "versions": {"torch": "2.13.0"},
+        },
+        {
+            "run": "paws/cat/comp/seed-101",
+            "commit": "b" * 40,
+            "device": "cpu",
+            "precision": "fp32",
+            "versions": {"torch": "2.13.0"},
+            "weights": {"run": "pairs/cat/pretrain/seed-101", "spec": "1"},
+        },
+        {"run": "paws/cat/comp/seed-999", "commit": "c" * 40},
+    ]
+    file = folder / "provenance.json"
+    file.write_text(json.dumps(entries))
+    return file
+
+
+def test_each_value_has_its_number_of_runs_with_those_of_the_weights(tmp_path):
+    origins = read_run_origins(write_provenance(tmp_path), [RUN, OTHER, ABSENT])
+    # The weights of RUN come from a training, whose own parent has no row.
+    assert (origins.compared, origins.parents) == (3, 2)
+    assert origins.commits == ("bbbbbbbbb (2), not recorded (2), aaaaaaaaa with changed code (1)")
+    assert origins.devices == "cpu, fp32 (2), not recorded (2), NVIDIA H100, tf32 (1)"
+    assert origins.torch_versions == "2.13.0 (2), not recorded (2), 2.11.0 (1)"
+    assert origins.starts == "2026-11-27 to 2026-11-28, not recorded of 3"
+
+
+def test_what_is_equal_for_all_runs_has_no_number(tmp_path):
+    origins = read_run_origins(write_provenance(tmp_path), [OTHER])
+    assert (origins.compared, origins.parents) == (1, 0)
+    assert origins.commits == "b" * 9
+    assert origins.starts == "2026-11-27"
+
+
+def test_without_a_file_nothing_is_recorded(tmp_path):
+    origins = read_run_origins(tmp_path / "provenance.json", [RUN])
+    assert origins.commits == origins.devices == origins.starts == "not recorded"
+
+
+def test_notes_of_data_are_those_of_the_tasks_that_differ(tmp_path):
+    file = tmp_path / "datasets.json"
+    file.write_text(json.dumps({"paws": {"notes": ["one"]}, "idm": {"notes": ["two"]}}))
+    assert read_data_notes(file, {"paws", "bird"}) == {"paws": ["one"]}
+    assert read_data_notes(tmp_path / "absent.json", {"paws"}) == {}

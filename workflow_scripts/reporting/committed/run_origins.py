@@ -1,0 +1,115 @@
+"""How the runs of a committed claim were made, in a line each: commits, devices, versions."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.run_names import Run
+
+RunEntry = Mapping[str, Any]  # a row of provenance.json
+NOT_RECORDED = "not recorded"
+SHORT_COMMIT = 9
+
+
+@dataclass(frozen=True)
+class RunOrigins:
+    """What provenance.json says of runs: each fact with its values and how often each occurs.
+
+    compared: number of runs whose scores are compared. parents: number of further runs whose
+    weights these have, or started from.
+    """
+
+    compared: int
+    parents: int
+    commits: str
+    devices: str
+    torch_versions: str
+    starts: str
+
+
+def read_run_origins(provenance: Path, runs: Iterable[Run]) -> RunOrigins:
+    """Summarise the rows of provenance.json of some runs and of those that their weights come from.
+
+    A run without a row counts as well.
+    """
+    recorded: dict[str, RunEntry] = {}
+    if provenance.exists():
+        recorded = {entry["run"]: entry for entry in read_json(provenance)}
+    names = list(map(str, runs))
+    parents = list_parents(recorded, names)
+    entries = [recorded.get(name, {}) for name in names + parents]
+    return RunOrigins(
+        compared=len(names),
+        parents=len(parents),
+        commits=count_values(entries, _get_commit),
+        devices=count_values(entries, _get_device),
+        torch_versions=count_values(entries, _get_torch_version),
+        starts=_describe_starts(entries),
+    )
+
+
+def list_parents(recorded: Mapping[str, RunEntry], names: list[str]) -> list[str]:
+    """List the runs that the weights of runs come from, and those that theirs come from."""
+    parents: dict[str, None] = {}
+    pending = list(names)
+    while pending:
+        weights = recorded.get(pending.pop(), {}).get("weights") or {}
+        parent = weights.get("run")
+        if parent and parent not in parents and parent not in names:
+            parents[parent] = None
+            pending.append(parent)
+    return list(parents)
+
+
+def count_values(entries: list[RunEntry], get_value: Callable[[RunEntry], str | None]) -> str:
+    """Format `3de6015a2 (27), 824bdd844 (9)`, most frequent first; one value has no number."""
+    counts = Counter(get_value(entry) or NOT_RECORDED for entry in entries)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{value} ({count})" for value, count in counts.most_common())
+
+
+def _get_commit(entry: RunEntry) -> str | None:
+    """Return the first digits of the commit, with `changed code` if files differed from it."""
+    commit = entry.get("commit")
+    if not commit:
+        return None
+    changed = " with changed code" if entry.get("dirty") else ""
+    return f"{commit[:SHORT_COMMIT]}{changed}"
+
+
+def _get_device(entry: RunEntry) -> str | None:
+    """Return the device's name and the precision."""
+    name = entry.get("device_name") or entry.get("device")
+    if not name:
+        return None
+    return f"{name}, {entry.get('precision') or 'precision not recorded'}"
+
+
+def _get_torch_version(entry: RunEntry) -> str | None:
+    """Return the version of torch."""
+    version: str | None = entry.get("versions", {}).get("torch")
+    return version
+
+
+def _describe_starts(entries: list[RunEntry]) -> str:
+    """Return the days between which the runs began, and of how many none is recorded."""
+    days = sorted(str(entry["started"])[:10] for entry in entries if entry.get("started"))
+    if not days:
+        return NOT_RECORDED
+    text = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    missing = len(entries) - len(days)
+    return f"{text}, {NOT_RECORDED} of {missing}" if missing else text
+
+
+def read_data_notes(datasets: Path, tasks: set[str]) -> dict[str, list[str]]:
+    """Read task -> how its data differ from the paper's; tasks with the paper's data are absent."""
+    notes: dict[str, list[str]] = {}
+    if datasets.exists():
+        for task, dataset in read_json(datasets).items():
+            if task in tasks:
+                notes[task] = dataset["notes"]
+    return notes
