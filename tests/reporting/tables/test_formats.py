@@ -106,7 +106,7 @@ def test_markdown_to_the_letter():
     ],
 )
 def test_a_caption_says_last_which_table_of_the_paper_it_is(title, caption):
-    # The document that has the table numbers it anew.
+    # The document that has the table gives it another number.
     assert formats.make_caption(title) == caption
 
 

@@ -138,13 +138,13 @@ def make_seed_table(outcome: Outcome, rescored: Rescored) -> Table:
         table.add_row(str(seed), *texts)
     means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
     table.add_row("mean", *means, style="bold")
-    published = [format_published(side, decimals) for side in outcome.sides]
+    published = [format_published_mean(side, decimals) for side in outcome.sides]
     if any(published):
         table.add_row("paper", *(f"{text}  " for text in published), style="dim")
     return table
 
 
-def format_published(side: Side, decimals: int) -> str:
+def format_published_mean(side: Side, decimals: int) -> str:
     """Format the paper's number of a side, the mean over its cells; empty unless each has one."""
     numbers = []
     for cell in side.cells:
