@@ -229,11 +229,12 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
         faults += rescored.faults
     (row,) = (row for row in recomputed.rows if row.claim == claim)
     runs = list_compared_runs([outcome])
+    plan = f"papers/{paper}/{row.plan}" if row.plan else ""
     checked = CheckedClaim(
         row=row,
         outcome=outcome,
         rescored=rescored,
-        origins=read_run_origins(COMMITTED.provenance, runs),
+        origins=read_run_origins(COMMITTED.provenance, runs, plan),
         datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs}),
         scale=restored.scale,
     )

@@ -108,6 +108,15 @@ def parse_status(answer: str) -> list[str]:
     return [entry for entry in entries if re.match(r"[ MTADRCU?!]{2} .", entry)]
 
 
+def find_file_version(commit: str, file: str) -> str | None:
+    """Return git's digest of a file of the project at a commit.
+
+    None where git has no such commit, as in a shallow clone, or the commit no such file.
+    """
+    digest = _run_git("rev-parse", "--verify", "--quiet", f"{commit}:{file}")
+    return digest.strip() if digest else None
+
+
 def _run_git(*arguments: str) -> str | None:
     """Return the output of a git command in the project; None if it fails."""
     command = ["git", "-C", str(PROJECT), *arguments]

@@ -58,13 +58,10 @@ def print_claim(claim: CheckedClaim) -> None:
 
 
 def describe_role(row: ClaimRow) -> str:
-    """Say whether a claim is primary and by which plan, exploratory, or a control of ours."""
-    role = row.role
-    if row.plan:
-        role += f", planned in papers/{row.paper}/{row.plan}"
+    """Say whether a claim is primary or exploratory, and whether it is a control of ours."""
     if row.is_control:
-        role += ", a control of ours"
-    return role
+        return f"{row.role}, a control of ours"
+    return row.role
 
 
 def print_fact(console: Console, name: str, text: str) -> None:
@@ -105,6 +102,8 @@ def print_origins(console: Console, origins: RunOrigins) -> None:
         runs += f", and {origins.parents} that their weights come from"
     print_fact(console, "runs", runs)
     print_fact(console, "started", origins.starts)
+    if origins.plan:
+        print_fact(console, "plan", origins.plan)
     print_fact(console, "commits", origins.commits)
     print_fact(console, "devices", origins.devices)
     print_fact(console, "torch", origins.torch_versions)

@@ -8,6 +8,7 @@ from typing import Any
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.system import find_file_version
 
 RunEntry = Mapping[str, Any]  # a row of provenance.json
 NOT_RECORDED = "not recorded"
@@ -19,21 +20,23 @@ class RunOrigins:
     """What provenance.json says of runs: each fact with its values and how often each occurs.
 
     compared: number of runs whose scores are compared. parents: number of further runs whose
-    weights these have, or started from.
+    weights these have, or started from. plan: whether the commits have the analysis plan of the
+    claim as it is now, empty for an exploratory claim.
     """
 
     compared: int
     parents: int
+    plan: str
     commits: str
     devices: str
     torch_versions: str
     starts: str
 
 
-def read_run_origins(provenance: Path, runs: Iterable[Run]) -> RunOrigins:
+def read_run_origins(provenance: Path, runs: Iterable[Run], plan: str) -> RunOrigins:
     """Summarise the rows of provenance.json of some runs and of those that their weights come from.
 
-    A run without a row counts as well.
+    A run without a row counts as well. plan: file of the analysis plan of the claim, or empty.
     """
     recorded: dict[str, RunEntry] = {}
     if provenance.exists():
@@ -44,6 +47,7 @@ def read_run_origins(provenance: Path, runs: Iterable[Run]) -> RunOrigins:
     return RunOrigins(
         compared=len(names),
         parents=len(parents),
+        plan=describe_plan_versions(plan, entries),
         commits=count_values(entries, _get_commit),
         devices=count_values(entries, _get_device),
         torch_versions=count_values(entries, _get_torch_version),
@@ -70,6 +74,30 @@ def count_values(entries: list[RunEntry], get_value: Callable[[RunEntry], str | 
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{value} ({count})" for value, count in counts.most_common())
+
+
+def describe_plan_versions(plan: str, entries: list[RunEntry]) -> str:
+    """Say at the commits of how many runs the analysis plan is the same file as now.
+
+    Where it is, the plan was written before these runs. Empty without a plan.
+    """
+    if not plan or not entries:
+        return ""
+    now = find_file_version("HEAD", plan)
+    if now is None:
+        return f"{plan}; git, or its history, is not here"
+    commits = Counter(entry.get("commit") for entry in entries)
+    same = other = 0
+    for commit, count in commits.items():
+        version = find_file_version(commit, plan) if commit else None
+        if version == now:
+            same += count
+        elif version is not None:
+            other += count
+    text = f"{plan}: the same at the commits of {same} of {len(entries)} runs"
+    if other:
+        text += f", in another version at those of {other}"
+    return text
 
 
 def _get_commit(entry: RunEntry) -> str | None:
