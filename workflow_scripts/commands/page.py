@@ -19,7 +19,11 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    describe_primary_claims,
+    read_claim_rows,
+)
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
 from workflow_scripts.reporting.site.run_page import Continuation, WhatRan, format_run_page
 
@@ -63,9 +67,10 @@ def suggest_claim(catalogue: Catalogue, config: Config) -> Continuation:
 
 def count_primary_verdicts(rows: list[ClaimRow]) -> str:
     """Count the primary claims by verdict, in words."""
-    counts = Counter(row.verdict for row in rows if row.is_primary)
+    primary = [row for row in rows if row.is_primary]
+    counts = Counter(row.verdict for row in primary)
     parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
-    return f"of {counts.total()} primary claims {', '.join(parts)}" if parts else ""
+    return f"of {describe_primary_claims(primary)} {', '.join(parts)}" if parts else ""
 
 
 def describe_runs(catalogue: Catalogue, config: Config, results: ScaleFolder) -> WhatRan:

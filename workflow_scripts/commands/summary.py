@@ -13,7 +13,7 @@ from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
 from workflow_scripts.reporting.claims.verdicts import DECIDED
 from workflow_scripts.reporting.committed.recomputing import describe_verdicts
@@ -115,7 +115,8 @@ def describe_committed(config: Config) -> str:
         return ""
     decided = [row for row in rows if row.is_primary and row.verdict in DECIDED]
     verdicts = describe_verdicts(decided)
-    return f"The papers, by results/reference/small: of {len(decided)} primary claims {verdicts}"
+    primary = describe_primary_claims(decided)
+    return f"The papers, by results/reference/small: of {primary} {verdicts}"
 
 
 def select_suggested_papers(catalogue: Catalogue, config: Config) -> list[str]:

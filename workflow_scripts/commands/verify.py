@@ -23,7 +23,7 @@ from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import unpack_zip
-from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.committed.claim_view import CheckedClaim, print_claim
 from workflow_scripts.reporting.committed.committed_tables import compare_tables
@@ -164,7 +164,7 @@ def format_summary(recomputed: RecomputedExport) -> str:
     origin = f"{claims.count_scores():,} committed scores"
     if from_predictions:
         origin += f" ({from_predictions} claims also from predictions)"
-    line = f"{len(outcomes)} primary claims recomputed from {origin}"
+    line = f"{describe_primary_claims(claims.decided)} recomputed from {origin}"
     line += f": {describe_verdicts(claims.decided)}"
     if recomputed.faults:
         return f"{line}, NOT equal to what is committed"

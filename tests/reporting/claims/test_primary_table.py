@@ -72,7 +72,8 @@ def test_missing_seeds_show_no_effect_even_where_the_file_has_one(measured):
     incomplete = row(n_seeds=measured, verdict="no verdict", reason=f"{measured or 0} of 9 seeds")
     line = format_tables([incomplete], ["cat"], "small").splitlines()[2]
     assert line == (
-        f"| cat | CAT is closer<br>`cat/first` | +14.9 points |  | {measured or 0} of 9 seeds | **no verdict** at small |"
+        f"| cat | CAT is closer<br>`cat/first` | +14.9 points |  | {measured or 0} of 9 seeds "
+        "| **planned**: no verdict at small yet |"
     )
 
 
@@ -144,7 +145,7 @@ def test_costs_are_hours_of_threads_and_of_gpus():
     assert (costs.core_hours, costs.gpu_hours) == (4, 1.5)
     assert str(costs) == (
         "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings, "
-        "1 of them without a recorded time)."
+        "of 1 of which only name, spec and scale are recorded)."
     )
 
 

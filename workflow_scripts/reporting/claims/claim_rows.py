@@ -1,7 +1,7 @@
 """The rows of claims.csv and claim_sides.csv: columns, writing, reading, and wording of effects."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -175,6 +175,19 @@ def _parse_value(text: str, kind: Any, place: str) -> str | int | float | None:
     if isinstance(number, int) and number < 0:
         raise UserError(f"{place} is {number}, a count below 0; {HOW_TO_FIX}")
     return number
+
+
+def describe_primary_claims(rows: Collection[ClaimRow]) -> str:
+    """Say how many primary claims there are: `12 primary claims (11 of papers, 1 control of ours)`.
+
+    rows: primary claims. Without a control the number alone.
+    """
+    count = f"{len(rows)} primary claims"
+    controls = sum(row.is_control for row in rows)
+    if not controls:
+        return count
+    plural = "control" if controls == 1 else "controls"
+    return f"{count} ({len(rows) - controls} of papers, {controls} {plural} of ours)"
 
 
 def format_effect(row: ClaimRow) -> str:

@@ -56,7 +56,7 @@ class Costs:
     def __str__(self) -> str:
         runs = f"{self.runs:,} trainings and scorings"
         if self.untimed_runs:
-            runs += f", {self.untimed_runs} of them without a recorded time"
+            runs += f", of {self.untimed_runs} of which only name, spec and scale are recorded"
         hours = f"{self.core_hours:.0f} core-hours and {self.gpu_hours:.0f} GPU-hours"
         return f"What is committed took {hours} ({runs})."
 
@@ -193,6 +193,8 @@ def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     # No effect before the last seed is done: it would tempt a reader to stop early.
     effect = format_effect(row) if row.has_planned_seeds else ""
     verdict = f"**{row.verdict}** at {scale}"
+    if not row.has_planned_seeds:
+        verdict = f"**planned**: no verdict at {scale} yet"
     if row.reason not in ("", seeds):
         verdict += f": {row.reason}"
     statement += f"<br>`{row.paper}/{row.claim}`"

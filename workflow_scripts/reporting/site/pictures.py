@@ -6,7 +6,11 @@ from pathlib import Path
 
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    format_effect,
+    format_published_effect,
+)
 from workflow_scripts.reporting.claims.verdicts import DECIDED
 from workflow_scripts.reporting.site.drawings import (
     draw_diamond,
@@ -19,9 +23,9 @@ from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, read_
 from workflow_scripts.reporting.site.page_sources import count_by_verdict, name_paper
 
 # In pixels: the picture, what is free at either side, and the heights of head, paper, claim, line.
-WIDTH = 940
+WIDTH = 960
 SIDE = 10
-HEAD = 66
+HEAD = 78
 PAPER_HEIGHT = 25
 CLAIM_HEIGHT = 34
 LINE = 15
@@ -29,11 +33,13 @@ LINE = 15
 DRAWING_LEFT = 430
 DRAWING_RIGHT = 684
 VERDICT_LEFT = 704
+PUBLISHED_LEFT = 822  # the paper's effect, after the verdict
 CHARACTERS = 66  # in a line of a statement
 FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 KEY = (
-    "● measured here, with its interval · ◆ the paper's effect · green: what is claimed · "
-    "thin line: no effect · dotted: smallest effect of interest"
+    "● measured here, with its interval · ◆ the paper's effect · thin line: no effect",
+    "green: what is claimed, from the thick line, the margin, on · dotted: smallest effect of "
+    "interest · each row has a scale of its own",
 )
 
 
@@ -54,10 +60,10 @@ def draw_overview(
     counts = count_by_verdict(decided)
     parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
     title = f"{len(decided)} primary claims at {scale}: {', '.join(parts)}"
-    planned = len(primary) - len(decided)
-    if planned:
-        title += f"; {planned} more are planned"
-    body = draw_text(SIDE, 28, title, "name") + draw_text(SIDE, 50, KEY, "tick")
+    body = draw_text(SIDE, 28, title, "name")
+    key = [f"{describe_kinds(primary, decided)} · {KEY[0]}", *KEY[1:]]
+    for number, line in enumerate(key):
+        body += draw_text(SIDE, 50 + LINE * number, line, "tick")
     y = HEAD
     for paper in catalogue.papers:
         of_paper = [claim for claim in decided if claim.row.paper == paper]
@@ -71,6 +77,20 @@ def draw_overview(
     box = f'viewBox="0 0 {WIDTH} {y + SIDE}" role="img"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{title}</title>'
     return f"{head}{_make_style(theme)}{body}</svg>\n"
+
+
+def describe_kinds(primary: list[MeasuredClaim], decided: list[MeasuredClaim]) -> str:
+    """Say how many of the decided claims are controls of ours, and how many are only planned."""
+    controls = sum(claim.row.is_control for claim in decided)
+    text = f"{len(decided) - controls} of papers"
+    if controls:
+        text += (
+            f", {controls} control of ours" if controls == 1 else f", {controls} controls of ours"
+        )
+    planned = len(primary) - len(decided)
+    if planned:
+        text += f"; {planned} more are planned"
+    return text
 
 
 def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
@@ -89,6 +109,9 @@ def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
     body += draw_effect_strip(claim, top + 4, top + CLAIM_HEIGHT - 4)
     body += draw_text(VERDICT_LEFT, middle - 2, row.verdict, f"verdict {claim.verdict_class}")
     body += draw_text(VERDICT_LEFT, middle + 12, describe_effect(row), "tick")
+    published = format_published_effect(row)
+    if published:
+        body += draw_text(PUBLISHED_LEFT, middle - 2, f"◆ {published}", "tick")
     return body
 
 
