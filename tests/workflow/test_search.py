@@ -62,7 +62,7 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(
     assert f"search {RUN}: search.learning_rate.1 was 0.01 and is 0.02" in said
     assert f"train {RUN}/seed-3: search.learning_rate.1 was 0.01 and is 0.02" in said
     # the search and two trainings, each for a reason of its own
-    assert "3 jobs would run" in said.splitlines()
+    assert "3 jobs would run at scale demo" in said.splitlines()
     checked = searching.command("check")
     assert checked.returncode == 1
     record = CHOSEN.replace("chosen.json", "record.json")

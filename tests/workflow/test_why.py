@@ -17,7 +17,7 @@ def why(project: Project, *arguments: str) -> list[str]:
 
 def test_nothing_is_stale(made: Project):
     assert why(made, SCORES, "--papers", "sq_transformer", "--scale", "demo") == [
-        "Nothing would run"
+        "Nothing would run at scale demo"
     ]
 
 
@@ -33,7 +33,7 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
     assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith(
         "which is rerun too"
     )
-    assert last == "2 jobs would run, 1 of them for a reason of their own"
+    assert last == "2 jobs would run at scale demo, 1 of them for a reason of their own"
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed"
     assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
-    assert last == "3 jobs would run, 1 of them for a reason of their own"
+    assert last == "3 jobs would run at scale demo, 1 of them for a reason of their own"
     jobs = [f"prepare    {DATA.split('/')[-1]}  its settings or code changed"]
     jobs += [f"{rule:10} {RUN}  reads a result that is rerun" for rule in ("train", "evaluate")]
     command = ".venv/bin/python -m workflow_scripts why"
@@ -72,7 +72,7 @@ def test_a_seed_that_was_not_trained_and_files_that_are_gone(made: Project):
     assert train == f"train {RUN.replace('seed-1', 'seed-77')}: has no results yet"
     assert again == f"evaluate {RUN.replace('seed-1', 'seed-77')}: has no results yet"
     assert evaluate == f"evaluate {RUN}: {SCORES} is missing"
-    assert last == "3 jobs would run"
+    assert last == "3 jobs would run at scale demo"
 
 
 def test_a_result_without_a_record(made: Project):
@@ -93,7 +93,7 @@ def test_changed_contents_of_an_input(made: Project):
     sentences = why(made, TRAINED)
     assert sentences == [
         f"train {RUN}: {DATA}/dataset.json changed after it was read",
-        "1 job would run",
+        "1 job would run at scale demo",
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
         f"results/downloads/models/{model}/model.json",
     ]
     pretend(project, *targets)
-    assert why(project, *targets) == ["Nothing would run"]
+    assert why(project, *targets) == ["Nothing would run at scale demo"]
     with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
         checksum, entry["sha256"] = entry["sha256"], "0" * 64
@@ -176,7 +176,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
         repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'
     )
     assert prepared.startswith("prepare cogs: its record cannot be read (")  # not made for real
-    assert last == "3 jobs would run"
+    assert last == "3 jobs would run at scale demo"
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_published_number(demo):
         "papers/sq_transformer/published.csv",
     )
     assert own == f'table sq_transformer/table1: {key} was "40.04" and is "41.04" ({file})'
-    assert last == "1 job would run"
+    assert last == "1 job would run at scale demo"
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_a_caption(demo):
     assert own.endswith('and is "Another caption." (papers/sq_transformer/captions/table1.rst)')
     rules = ("record_config", "page")
     assert [line.split(": reads ")[0] for line in following] == list(rules)
-    assert last == "3 jobs would run, 1 of them for a reason of their own"
+    assert last == "3 jobs would run at scale demo, 1 of them for a reason of their own"
 
 
 @pytest.mark.slow
@@ -212,4 +212,4 @@ def test_the_site(demo):
     """It is made when it is asked for, by a rule without a record."""
     *_, site, last = why(demo, "site")
     assert site.startswith("site: ")
-    assert last.startswith("1 job would run")
+    assert last.startswith("1 job would run at scale demo")

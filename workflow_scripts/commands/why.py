@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
     for sentence in with_own_reason + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
-    total = f"{count} would run"
+    total = f"{count} would run at scale {config.scale}"
     if following:
         total += f", {len(with_own_reason)} of them for a reason of their own"
     print(total)
