@@ -27,6 +27,8 @@ from workflow_scripts.reporting.claims.claim_rows import (
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
 from workflow_scripts.reporting.site.run_page import Continuation, WhatRan, format_run_page
 
+DAY = len("2026-11-28")  # of a time
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -78,6 +80,7 @@ def describe_runs(catalogue: Catalogue, config: Config, results: ScaleFolder) ->
     seconds = 0.0
     devices: set[str] = set()
     commits: set[str] = set()
+    finished: set[str] = set()
     for run in list_requested_runs(catalogue, config):
         record_file = results.run(run).record
         if run.weights or not record_file.exists():
@@ -86,8 +89,10 @@ def describe_runs(catalogue: Catalogue, config: Config, results: ScaleFolder) ->
         seconds += record.get("seconds") or 0
         devices.add(record.get("device_name") or record.get("device") or "a device without a name")
         commits.add(record.get("commit") or "")
+        finished.add(str(record.get("finished") or "")[:DAY])
     return WhatRan(
         made=str(count_made(catalogue, config, results)),
+        finished=max(finished, default=""),
         hours=format_time_taken(round(seconds)),
         devices=sorted(devices),
         commits=sorted(commits - {""}),

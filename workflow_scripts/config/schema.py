@@ -410,6 +410,9 @@ class Experiments(StrictModel):
 
     title: str
     citation: str
+    name: str | None = Field(
+        None, description="Short name on pages; without one, the title of the method of its key."
+    )
     seeds: dict[str, RequestedSeeds] = Field(
         {},
         description="By scale; `planned` are those of the paper's analysis plans of that scale, "

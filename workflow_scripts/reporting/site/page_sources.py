@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from markupsafe import Markup
 
 from workflow_scripts.common.result_folders import COMMITTED, ReportFolder
 from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.requested import list_claim_scales
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.claims.claim_rows import format_effect
@@ -24,12 +26,16 @@ from workflow_scripts.reporting.site.measured_claims import (
     read_measured_claims,
 )
 
+LONGEST_LINK = 44  # letters of a title in a list of links
 LONGEST_ABBREVIATION = 6  # letters of the key of a paper
 CUT = 0.12  # share of the effects that are beyond either end of the axis that tables share
 
 
 def name_paper(catalogue: Catalogue, key: str) -> str:
-    """Return the short name of a paper: that of its method, else its key."""
+    """Return the short name of a paper: its own, that of its method, or else its key."""
+    name = catalogue.papers[key].experiments.name
+    if name:
+        return name
     method = catalogue.methods.get(key.replace("_", "-"))
     if method and method.title:
         return method.title
@@ -229,7 +235,8 @@ def describe_paper(
     tables = []
     for table in shown.tables:
         text = rewriter.replace_links(table.text, table.file)
-        tables.append(table._replace(text=text))
+        more = rewriter.replace_links(table.more, table.file)
+        tables.append(table._replace(text=text, more=more))
     link = Markup("")
     identifier = re.search(r"arXiv (\d{4}\.\d{5})", entry.experiments.citation)
     if identifier:
@@ -250,19 +257,26 @@ def describe_paper(
 
 
 class ShownTable(NamedTuple):
-    """A table of a paper: its name, its title, its Markdown without the title, and the file."""
+    """A table of a paper.
+
+    link: its words in a list of links. text, more: its Markdown without the title, up to the notes
+    on how tables are to be read, and these notes. file: that of the Markdown.
+    """
 
     name: str
     title: str
+    link: str
     text: str
+    more: str
     file: Path
 
 
 class ShownFigure(NamedTuple):
-    """A figure of a paper: its name, its title, and the note below it."""
+    """A figure of a paper: its name, its title, its words in a list of links, the note below it."""
 
     name: str
     title: str
+    link: str
     note: str
 
 
@@ -281,12 +295,31 @@ def list_shown_results(
     for name in names:
         display = entry.displays[name]
         title = f"{display.source}: {display.title}"
+        link = _shorten_title(display)
         file = folder.table(paper, name).markdown
         if file.exists():
-            shown.tables.append(ShownTable(name, title, _read_below_title(file), file))
+            own_notes = 1 if display.note else 0
+            text, more = _split_notes(_read_below_title(file), own_notes)
+            shown.tables.append(ShownTable(name, title, link, text, more, file))
         if folder.figure(paper, name).svg.exists():
-            shown.figures.append(ShownFigure(name, title, display.note or display.title))
+            shown.figures.append(ShownFigure(name, title, link, display.note or display.title))
     return shown
+
+
+def _shorten_title(display: Display) -> str:
+    """Return `Table 2` for that table of a paper, and the beginning of its title for any other."""
+    if re.fullmatch(r"(Table|Figure) \w+", display.source):
+        return display.source
+    return textwrap.shorten(display.title, LONGEST_LINK, placeholder=" …")
+
+
+def _split_notes(text: str, own_notes: int) -> tuple[str, str]:
+    """Split the Markdown of a table after its first notes, those that are of it alone."""
+    notes = [match.start() for match in re.finditer(r"^- ", text, re.MULTILINE)]
+    if len(notes) <= own_notes:
+        return text, ""
+    start = notes[own_notes]
+    return text[:start], text[start:]
 
 
 def rank_by_table(entry: Paper, claims: Sequence[MeasuredClaim]) -> list[MeasuredClaim]:

@@ -43,9 +43,11 @@ class WhatRan:
     """How the results were made.
 
     made: numbers of trainings, tables and figures, in words. hours: of all trainings, in words.
+    finished: the day of the last training, empty without one.
     """
 
     made: str
+    finished: str
     hours: str
     devices: list[str]
     commits: list[str]
@@ -64,15 +66,25 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class LearntCell:
-    """A score on examples that are like those of the training, of a table `<paper>-<name>`."""
+class LearntRow:
+    """Scores of a row of a table, one for each column, and how many seeds they are the mean of."""
 
-    row: str
-    column: str
-    value: float
-    unit: str
+    name: str
+    values: list[float | None]
     seeds: str
-    table: str
+
+
+@dataclass(frozen=True)
+class LearntTable:
+    """The columns of a table `<paper>-<name>` next to what a model scores that has learnt nothing.
+
+    units: of the columns.
+    """
+
+    slug: str
+    columns: list[str]
+    units: list[str]
+    rows: list[LearntRow]
 
 
 def format_run_page(
@@ -92,13 +104,13 @@ def format_run_page(
     environment = make_environment()
     common = list_common_values(catalogue, claims, scale, claim_pages=False)
     sections: list[dict[str, object]] = []
-    learnt: list[LearntCell] = []
+    learnt: list[LearntTable] = []
     for paper in config.papers:
         entry = catalogue.papers[paper]
         ours = [claim for claim in claims if claim.row.paper == paper]
         displays = entry.select_shown_displays(list_paper_runs(catalogue, config, paper, scale))
         shown = list_shown_results(entry, paper, results, displays)
-        learnt += list_learnt_cells(results, paper, displays)
+        learnt += list_learnt_tables(results, paper, displays)
         values = {
             "paper": paper,
             "level": 3,
@@ -124,42 +136,53 @@ def format_run_page(
     return frame.render(scale=scale, style=_join(STYLES), script=_join(SCRIPTS), body=body)
 
 
-def list_learnt_cells(
+def list_learnt_tables(
     results: ScaleFolder, paper: str, displays: dict[str, Display]
-) -> list[LearntCell]:
-    """List the scores on the split `in_distribution` next to which a table has a control.
+) -> list[LearntTable]:
+    """List the tables with a score on the split `in_distribution` next to a control.
 
-    The control is a number without a training, in the same column: what a model scores that has
-    learnt nothing.
+    The control is a number without a training, in the same column. Other columns that have one are
+    there, too.
     """
-    learnt: list[LearntCell] = []
+    learnt: list[LearntTable] = []
     for name, display in displays.items():
         file = results.table(paper, name).csv
         if not isinstance(display, TableDisplay) or not file.exists():
             continue
-        cells = {
-            (cell.row, cell.column) for cell in display.cells if cell.split == SPLIT_OF_LEARNING
-        }
-        lines_of_column: dict[str, list[dict[str, str]]] = {}
-        for line in read_csv(file):
-            if (line["row"], line["column"]) in cells and line["reproduced"]:
-                lines_of_column.setdefault(line["column"], []).append(line)
-        for lines in lines_of_column.values():
-            if {MEASURED, COMPUTED} <= {line["status"] for line in lines}:
-                learnt += [_make_learnt_cell(line, f"{paper}-{name}") for line in lines]
+        controlled = _select_controlled_lines(read_csv(file))
+        in_distribution = {cell.column for cell in display.cells if cell.split == SPLIT_OF_LEARNING}
+        if in_distribution & controlled.keys():
+            learnt.append(_make_learnt_table(f"{paper}-{name}", controlled))
     return learnt
 
 
-def _make_learnt_cell(line: dict[str, str], table: str) -> LearntCell:
-    """Make the cell of a line of a table's CSV."""
-    return LearntCell(
-        row=line["row"],
-        column=line["column"],
-        value=float(line["reproduced"]),
-        unit=line["unit"],
-        seeds=line["n_seeds"],
-        table=table,
-    )
+def _select_controlled_lines(lines: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
+    """Return column -> lines with a number, of the columns with a measured and a computed one."""
+    lines_of_column: dict[str, list[dict[str, str]]] = {}
+    for line in lines:
+        if line["reproduced"]:
+            lines_of_column.setdefault(line["column"], []).append(line)
+    controlled = {}
+    for column, of_column in lines_of_column.items():
+        if {MEASURED, COMPUTED} <= {line["status"] for line in of_column}:
+            controlled[column] = of_column
+    return controlled
+
+
+def _make_learnt_table(slug: str, lines_of_column: dict[str, list[dict[str, str]]]) -> LearntTable:
+    """Make the table of the lines of some columns, its rows in the order in which they occur."""
+    columns = list(lines_of_column)
+    values: dict[str, dict[str, float]] = {}
+    seeds: dict[str, str] = {}
+    for column, lines in lines_of_column.items():
+        for line in lines:
+            values.setdefault(line["row"], {})[column] = float(line["reproduced"])
+            seeds[line["row"]] = line["n_seeds"]
+    rows = []
+    for row, of_row in values.items():
+        rows.append(LearntRow(row, [of_row.get(column) for column in columns], seeds[row]))
+    units = [lines[0]["unit"] for lines in lines_of_column.values()]
+    return LearntTable(slug, columns, units, rows)
 
 
 def render_html(text: str) -> str:
