@@ -44,7 +44,7 @@ MEASURED = Cell(
     "",
     PUBLISHED,
     {},
-    {1: 97.0, 2: 98.0},
+    {1: 97.0, 2: 98.0, 3: 97.5},
     "paper",
 )
 OURS = replace(MEASURED, published=None)
@@ -71,7 +71,15 @@ TESTS = {
 }
 NOTES = layout.explain_table(DISPLAY, CELLS, TESTS, "small")
 GRID = layout.build_grid(DISPLAY, CELLS, TESTS)
-# t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
+# t(0.975, 2) = 4.3027 times 0.5 / sqrt(3): 97.5 ± 1.24
+
+
+def test_two_seeds_have_no_interval_in_the_text_of_a_table():
+    cells = [replace(MEASURED, seeds={1: 97.0, 2: 98.0})]
+    assert layout.format_seed_interval(cells[0]) == "2 seeds"
+    (note,) = (note for note in layout.explain_table(DISPLAY, cells, {}, "small") if "CSV" in note)
+    assert note.startswith("Of 2 seeds no interval is shown")
+    assert not any("CSV" in note for note in NOTES)
 
 
 def test_markdown_to_the_letter():
@@ -85,8 +93,8 @@ def test_markdown_to_the_letter():
         "| Old\\_1 | 1.2 |  |  |\n"
         "| **Ours** |  |  |  |\n"
         "| Plain |  | **40.00** (1 seed) | not run at small |\n"
-        "| New | 99.42 ± 1.0 | **97.50 ± 0.71**† (2 seeds, 91.15 to 103.85; −1.92) "
-        "| **97.50 ± 0.71** (2 seeds, 91.15 to 103.85) |\n"
+        "| New | 99.42 ± 1.0 | **97.50 ± 0.50**† (3 seeds, 96.26 to 98.74; −1.92) "
+        "| **97.50 ± 0.50** (3 seeds, 96.26 to 98.74) |\n"
         "\n"
         "- 50% of \\<all\\> $ues\n"
     )
@@ -140,8 +148,8 @@ def test_latex_to_the_letter():
         r"\multicolumn{4}{l}{\textit{Ours}} \\",
         r"Plain &  & \textbf{40.00} & \textit{not run at small} \\",
         r" &  & {\scriptsize 1 seed} &  \\",
-        r"New & 99.42 $\pm$ 1.0 & \textbf{97.50 $\pm$ 0.71}$\dagger$ & \textbf{97.50 $\pm$ 0.71} \\",
-        r" &  & {\scriptsize 2 seeds, 91.15 to 103.85; $-$1.92} & {\scriptsize 2 seeds, 91.15 to 103.85} \\",
+        r"New & 99.42 $\pm$ 1.0 & \textbf{97.50 $\pm$ 0.50}$\dagger$ & \textbf{97.50 $\pm$ 0.50} \\",
+        r" &  & {\scriptsize 3 seeds, 96.26 to 98.74; $-$1.92} & {\scriptsize 3 seeds, 96.26 to 98.74} \\",
     ]
     assert r"\caption{A \& B\_c}" in text
     assert r"50\% of \textless{}all\textgreater{} \$ues" in text
@@ -196,8 +204,8 @@ def test_html_cells():
         ["Ours"],
         ["Plain", "40.001 seed", "not run at small"],
     ]
-    measured = "97.50 ± 0.712 seeds, 91.15 to 103.85"
-    compared = f"paper 99.42 ± 1.0 {measured.replace('0.712', '0.71†2')}−1.92 to the paper"
+    measured = "97.50 ± 0.503 seeds, 96.26 to 98.74"
+    compared = f"paper 99.42 ± 1.0 {measured.replace('0.503', '0.50†3')}−1.92 to the paper"
     assert rows[5] == ["New", compared, measured]
     assert rows[7] == ["jump/new/a", "1, 2", "paper", "4,000", "1,210,000"]
 

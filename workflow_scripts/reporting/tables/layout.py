@@ -15,6 +15,7 @@ from workflow_scripts.reporting.tables.cells import (
 )
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
+WITHOUT_INTERVAL = 2  # seeds
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
     "paper": "Protocol paper: the paper's own data, models and schedules. "
@@ -117,12 +118,14 @@ def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
 
 
 def format_seed_interval(cell: Cell) -> str:
-    """Format `5 seeds, 81.0 to 84.2`, or `1 seed`; empty unless measured."""
+    """Format `5 seeds, 81.0 to 84.2`, `2 seeds` or `1 seed`; empty unless measured."""
     if cell.status != MEASURED:
         return ""
     summary = cell.summary
     if summary.low is None or summary.high is None:
         return "1 seed"
+    if summary.n == WITHOUT_INTERVAL:
+        return f"{summary.n} seeds"
     low = format_number(summary.low, cell.decimals)
     high = format_number(summary.high, cell.decimals)
     return f"{summary.n} seeds, {low} to {high}"
@@ -215,6 +218,11 @@ def explain_table(
         if any(cell.published for cell in cells):
             nothing += ": it holds the published numbers only"
         sentences.append(f"{nothing}.")
+    if any(len(cell.seeds) == WITHOUT_INTERVAL for cell in measured):
+        sentences.append(
+            f"Of {WITHOUT_INTERVAL} seeds no interval is shown: it is "
+            "nine standard deviations wide on either side. The CSV has it."
+        )
     if any(cell.status == WITHHELD for cell in cells):
         sentences.append("Planned seeds are not shown before the last one is done.")
     sentences += describe_causes(cells)

@@ -1,0 +1,1 @@
+"""An objective of your own: the last layer of the encoder is to stay near the first."""
