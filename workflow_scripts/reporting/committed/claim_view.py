@@ -71,8 +71,8 @@ def print_fact(console: Console, name: str, text: str) -> None:
 
 def print_effect(console: Console, row: ClaimRow, scale: str) -> None:
     """Print the effect, what was claimed, and the verdict with its reason."""
-    effect = format_effect(row) or "none yet: planned seeds are missing"
-    print_fact(console, "effect", effect)
+    absent = "none" if row.has_planned_seeds else "none yet: planned seeds are missing"
+    print_fact(console, "effect", format_effect(row) or absent)
     if row.test and row.degrees_of_freedom is not None:
         degrees = f"{row.degrees_of_freedom:.3g} degrees of freedom"
         print_fact(console, "test", f"{row.test}, {degrees}")
