@@ -92,6 +92,16 @@ def test_commands_take_the_same_words(command, monkeypatch):
         ("--claim", ["claims=[]"], []),
         ("--claim lrf/a cat/b --scale small -n", ["scale=small", "claims=[lrf/a,cat/b]"], ["-n"]),
         ("--claim=lrf/a -j 2", ["claims=[lrf/a]"], ["-j", "2"]),
+        (
+            "--default-resources a=1 b=2 downloads --scale full -n",
+            ["scale=full"],
+            ["--default-resources", "a=1", "b=2", "-n", "--", "downloads"],
+        ),
+        (
+            "--set-resources train:runtime=9 results/demo/a.csv -- b.csv",
+            [],
+            ["--set-resources", "train:runtime=9", "--", "results/demo/a.csv", "b.csv"],
+        ),
     ],
 )
 def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):
@@ -106,6 +116,18 @@ def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_pat
     assert said[:1] == ["--config"] or not settings
     assert last == dict(word.split("=", 1) for word in settings)
     assert said[end + 1 :] == others
+
+
+def test_help_is_that_of_this_project_and_finished_has_no_dry_run(tmp_path):
+    copy_script(tmp_path, "exit 3")
+    shown = call_script(tmp_path, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "./reproduce --finished " in shown.stdout and "Snakemake's" in shown.stdout
+    refused = call_script(tmp_path, "--finished -n")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith(
+        "error: --finished trains nothing, it only shows what is finished; leave out -n\n"
+    )
 
 
 def copy_script(folder: Path, python: str) -> None:

@@ -178,7 +178,7 @@ def test_a_budget_chooses_among_named_claims(capsys: pytest.CaptureFixture[str])
     words = ("--claim", *named, "--budget", "200")
     assert read_lines(capsys, *words, "--names") == [named[1], named[0]]
     lines = read_lines(capsys, *words)
-    assert "2 of 2 claims fit into 200 GPU-hours" in lines
+    assert "2 of 2 claims fit into 200 GPU-hours of an H100 (primary: 1 of 1)" in lines
     assert read_command(lines, "On this machine: ")[-3:] == ["--claim", *named]
     rows = read_lines(capsys, "--by", "claim", "--claim", *named)
     assert [row.split()[0] for row in rows[1:4]] == [named[1], named[0], "together"]

@@ -120,7 +120,7 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
         if args.names:
             print("\n".join(budget.names))
         else:
-            call = CallWords(args.papers or [], args.claim or [], args.config)
+            call = CallWords(args.papers or [], args.claim or [], args.config, args.jobs)
             print_budget(estimates, budget, call, args.results, jobs)
     elif args.by == "model":
         print_model_costs(estimates, jobs)

@@ -35,11 +35,15 @@ CLUSTER_WORDS = ("--workflow-profile", "profiles/slurm")
 
 @dataclass(frozen=True)
 class CallWords:
-    """The words of a call of `plan` that change config.yaml, besides the scale."""
+    """The words of a call of `plan` that change config.yaml, besides the scale.
+
+    jobs: how many are to run at once, None if the call does not say.
+    """
 
     papers: list[str]
     claims: list[str]
     overrides: list[str]
+    jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,12 @@ def print_budget(
     print_notes(list_free_claims(budget))
     n_claims = len(budget.chosen) + len(budget.left_out)
     hours = format_hours(budget.hours)
-    print(f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours")
+    n_primary = sum(entry.group.kind == PRIMARY for entry in budget.chosen)
+    n_all_primary = n_primary + sum(group.kind == PRIMARY for group in budget.left_out)
+    print(
+        f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours of an H100 "
+        f"(primary: {n_primary} of {n_all_primary})"
+    )
     for group in budget.left_out:
         if group.kind == PRIMARY:
             alone = estimates.estimate_runs(group.runs).format()
@@ -162,5 +171,6 @@ def print_commands(scale: str, hours: float, call: CallWords) -> None:
     ):
         if values:
             words += [option, *values]
-    print(f"On a SLURM cluster: {shlex.join(['./reproduce', *CLUSTER_WORDS, *words])}")
+    at_once = [] if call.jobs is None else ["--jobs", str(call.jobs)]
+    print(f"On a SLURM cluster: {shlex.join(['./reproduce', *CLUSTER_WORDS, *at_once, *words])}")
     print(f"On this machine:    {shlex.join(['./reproduce', *words])}")

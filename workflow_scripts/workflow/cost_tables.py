@@ -211,7 +211,9 @@ def print_notes(lines: Iterable[str]) -> None:
 
 
 def format_gigabytes(size: float) -> str:
-    """Format bytes as GB."""
+    """Format bytes as GB, or from 1,000 GB on as TB."""
+    if size >= 1e12:
+        return f"{size / 1e12:.1f} TB"
     return f"{size / 1e9:.1f} GB"
 
 
