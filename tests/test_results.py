@@ -405,3 +405,11 @@ print(load_sources()["scan/LICENSE"].licence)
         plan.returncode == 1
         and "does not exist; run this in the root of the repository" in plan.stderr
     )
+
+
+def test_a_claim_may_have_the_name_that_commands_take(committed: Results):
+    named = committed.sides(claim="cat/comp-over-bert-bird")
+    assert named.equals(committed.sides(paper="cat", claim="comp-over-bert-bird")) and len(named)
+    assert len(committed.claims(claim="cat/comp-over-bert-bird")) == 1
+    with pytest.raises(UserError, match="did you mean 'comp-over-bert-bird'"):
+        committed.claims(claim="cat/comp-over-bert-brid")

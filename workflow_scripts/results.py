@@ -194,18 +194,20 @@ class Results:
     def claims(self, **selection: Any) -> pd.DataFrame:
         """Return the claims, one per row, with the columns of claims.csv.
 
-        They are selected as in `scores`.
+        They are selected as in `scores`. `claim` may also be `<paper>/<claim>`, as in the commands.
         """
         file = self._files.claims.table
-        return _select(self._read_table(file, "paper", "claim", "verdict"), selection)
+        frame = self._read_table(file, "paper", "claim", "verdict")
+        return _select(frame, _split_claim_name(selection))
 
     def sides(self, **selection: Any) -> pd.DataFrame:
         """Return what claims compare: a row per claim, side, cell and seed.
 
-        They are selected as in `scores`.
+        They are selected as in `claims`.
         """
         columns = ("paper", "claim", "side", "cell", "seed", "value")
-        return _select(self._read_table(self._files.claims.sides, *columns), selection)
+        frame = self._read_table(self._files.claims.sides, *columns)
+        return _select(frame, _split_claim_name(selection))
 
     def tables(self) -> list[str]:
         """Return the names of all tables, `<paper>/<table>`."""
@@ -596,6 +598,15 @@ def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
             raise UserError(f"{data.split(str(split))} has not the rows of the predictions")
         parts.append(part.join(texts, on=key))
     return pd.concat(parts).sort_index()
+
+
+def _split_claim_name(selection: dict[str, Any]) -> dict[str, Any]:
+    """Return the selection with paper and claim apart where `claim` is `<paper>/<claim>`."""
+    name = selection.get("claim")
+    if not isinstance(name, str) or "/" not in name:
+        return selection
+    paper, _, claim = name.partition("/")
+    return {**selection, "paper": paper, "claim": claim}
 
 
 def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:

@@ -43,7 +43,11 @@ from workflow_scripts.reporting.committed.rescoring_runs import (
     rescore_runs,
 )
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
-from workflow_scripts.reporting.committed.run_origins import read_data_notes, read_run_origins
+from workflow_scripts.reporting.committed.run_origins import (
+    list_parents,
+    read_data_notes,
+    read_run_origins,
+)
 from workflow_scripts.reporting.pages.verdict_documents import README, VERDICTS_PAGE
 from workflow_scripts.reporting.pages.verify import verify_crate
 
@@ -229,13 +233,14 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
         faults += rescored.faults
     (row,) = (row for row in recomputed.rows if row.claim == claim)
     runs = list_compared_runs([outcome])
+    parents = list_parents(catalogue, runs, restored.scale)
     plan = f"papers/{paper}/{row.plan}" if row.plan else ""
     checked = CheckedClaim(
         row=row,
         outcome=outcome,
         rescored=rescored,
-        origins=read_run_origins(COMMITTED.provenance, runs, plan),
-        datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs}),
+        origins=read_run_origins(COMMITTED.provenance, runs, parents, plan),
+        datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs + parents}),
         scale=restored.scale,
     )
     print_claim(checked)

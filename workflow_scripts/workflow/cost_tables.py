@@ -61,11 +61,11 @@ def print_measured_costs(catalogue: Catalogue, config: Config, groups: Iterable[
     hours = format_measured_hours(catalogue, config, all_runs)
     table.add_row("together", "", *hours, style="bold")
     print_table(table)
-    print(f"Of trainings alone, by the step times of {STEP_TIMES}; ? is a run of unknown time")
+    print(f"Of trainings alone, by the step times of {STEP_TIMES}; unknown: runs without one")
 
 
 def format_measured_hours(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[str]:
-    """Format the number of runs, and the hours of CPU threads and of GPUs: `13 + 24 ?`."""
+    """Format the number of runs, and the hours of CPU threads and of GPUs: `13 + 24 unknown`."""
     runs = list(runs)
     texts = [str(len(runs))]
     for device in ("cpu", "cuda"):
@@ -74,7 +74,7 @@ def format_measured_hours(catalogue: Catalogue, config: Config, runs: Iterable[R
         if hours:
             parts.append(format_hours(hours))
         if unknown:
-            parts.append(f"{unknown} ?")
+            parts.append(f"{unknown} unknown")
         texts.append(" + ".join(parts) or "0")
     return texts
 

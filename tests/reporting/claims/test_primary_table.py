@@ -144,8 +144,8 @@ def test_costs_are_hours_of_threads_and_of_gpus():
     assert (costs.runs, costs.untimed_runs) == (4, 1)
     assert (costs.core_hours, costs.gpu_hours) == (4, 1.5)
     assert str(costs) == (
-        "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings, "
-        "of 1 of which only name, spec and scale are recorded)."
+        "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings; "
+        "of 1 only name, spec and scale are recorded)."
     )
 
 

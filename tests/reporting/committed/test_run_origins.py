@@ -2,18 +2,23 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 from workflow_scripts.common import system
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.committed.run_origins import (
     describe_plan_versions,
+    list_parents,
     read_data_notes,
     read_run_origins,
 )
 
+ROOT = Path(__file__).parents[3]
 RUN = Run("bird", "cat", "comp@paws", 101)
 OTHER = Run("bird", "cat", "comp@paws", 102)
-ABSENT = Run("bird", "cat", "comp@paws", 103)
+PARENT = Run("paws", "cat", "comp", 101)
+ABSENT = Run("pairs", "cat", "pretrain", 101)
 
 
 def write_provenance(folder):
@@ -27,7 +32,6 @@ def write_provenance(folder):
             "precision": "tf32",
             "started": "2026-11-28T04:10:45+00:00",
             "versions": {"torch": "2.11.0"},
-            "weights": {"run": "paws/cat/comp/seed-101", "spec": "0"},
         },
         {
             "run": str(OTHER),
@@ -44,7 +48,6 @@ def write_provenance(folder):
             "device": "cpu",
             "precision": "fp32",
             "versions": {"torch": "2.13.0"},
-            "weights": {"run": "pairs/cat/pretrain/seed-101", "spec": "1"},
         },
         {"run": "paws/cat/comp/seed-999", "commit": "c" * 40},
     ]
@@ -54,17 +57,27 @@ def write_provenance(folder):
 
 
 def test_each_value_has_its_number_of_runs_with_those_of_the_weights(tmp_path):
-    origins = read_run_origins(write_provenance(tmp_path), [RUN, OTHER, ABSENT], "")
-    # The weights of RUN come from a training, whose own parent has no row.
-    assert (origins.compared, origins.parents) == (3, 2)
-    assert origins.commits == ("bbbbbbbbb (2), not recorded (2), aaaaaaaaa with changed code (1)")
-    assert origins.devices == "cpu, fp32 (2), not recorded (2), NVIDIA H100, tf32 (1)"
-    assert origins.torch_versions == "2.13.0 (2), not recorded (2), 2.11.0 (1)"
-    assert origins.starts == "2026-11-27 to 2026-11-28, not recorded of 3"
+    origins = read_run_origins(write_provenance(tmp_path), [RUN, OTHER], [PARENT, ABSENT], "")
+    assert (origins.compared, origins.parents) == (2, 2)
+    assert origins.commits == ("bbbbbbbbb (2), aaaaaaaaa with changed code (1), not recorded (1)")
+    assert origins.devices == "cpu, fp32 (2), NVIDIA H100, tf32 (1), not recorded (1)"
+    assert origins.torch_versions == "2.13.0 (2), 2.11.0 (1), not recorded (1)"
+    assert origins.starts == "2026-11-27 to 2026-11-28, not recorded of 2"
+
+
+def test_parents_are_those_of_the_catalogue_up_to_the_first(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    catalogue = load_catalogue()
+    scored = Run("bird", "cat", "comp@paws", 101)
+    fine_tuned = Run("paws", "cat", "comp", 101)
+    pretrained = Run("pairs-wordpiece", "cat", "pretrain", 101)
+    assert list_parents(catalogue, [scored], "small") == [fine_tuned, pretrained]
+    assert list_parents(catalogue, [scored, fine_tuned], "small") == [pretrained]
+    assert list_parents(catalogue, [pretrained], "small") == []
 
 
 def test_what_is_equal_for_all_runs_has_no_number(tmp_path):
-    origins = read_run_origins(write_provenance(tmp_path), [OTHER], "")
+    origins = read_run_origins(write_provenance(tmp_path), [OTHER], [], "")
     assert (origins.compared, origins.parents) == (1, 0)
     assert origins.commits == "b" * 9
     assert origins.starts == "2026-11-27"
@@ -90,17 +103,17 @@ def test_a_plan_is_compared_with_that_of_each_commit(tmp_path, monkeypatch):
     before, earlier, planned, later = ({"commit": commit} for commit in commits)
     name = "papers/cat/analysis_plan.yaml"
     assert describe_plan_versions(name, [planned, later]) == (
-        f"{name}: the same at the commits of 2 of 2 runs"
+        f"{name}: the same at the commits of 2 of 2 compared runs"
     )
     assert describe_plan_versions(name, [before, earlier, planned, {}]) == (
-        f"{name}: the same at the commits of 1 of 4 runs, in another version at those of 1"
+        f"{name}: the same at the commits of 1 of 4 compared runs, in another version at those of 1"
     )
     assert describe_plan_versions("", [planned]) == ""
     assert describe_plan_versions("papers/x.yaml", [planned]).endswith("history, is not here")
 
 
 def test_without_a_file_nothing_is_recorded(tmp_path):
-    origins = read_run_origins(tmp_path / "provenance.json", [RUN], "")
+    origins = read_run_origins(tmp_path / "provenance.json", [RUN], [], "")
     assert origins.commits == origins.devices == origins.starts == "not recorded"
 
 

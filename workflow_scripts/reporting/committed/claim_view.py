@@ -52,6 +52,9 @@ def print_claim(claim: CheckedClaim) -> None:
         console.print(make_seed_table(outcome, claim.rescored))
         console.print(f"  {describe_origin(outcome, claim.rescored)}")
     print_effect(console, row, claim.scale)
+    if outcome.success is not None and row.quantile is not None:
+        limit = outcome.success.compute_upper_limit(row.quantile)
+        print_fact(console, "limit", f"the share on the left is below {limit:.2f}")
     for task, notes in claim.datasets.items():
         print_fact(console, "data", f"{task}: {'; '.join(notes)}")
     print_origins(console, claim.origins)

@@ -9,6 +9,8 @@ from typing import Any
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.system import find_file_version
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.specs import find_parent_run
 
 RunEntry = Mapping[str, Any]  # a row of provenance.json
 NOT_RECORDED = "not recorded"
@@ -33,7 +35,9 @@ class RunOrigins:
     starts: str
 
 
-def read_run_origins(provenance: Path, runs: Iterable[Run], plan: str) -> RunOrigins:
+def read_run_origins(
+    provenance: Path, runs: list[Run], parents: list[Run], plan: str
+) -> RunOrigins:
     """Summarise the rows of provenance.json of some runs and of those that their weights come from.
 
     A run without a row counts as well. plan: file of the analysis plan of the claim, or empty.
@@ -41,13 +45,11 @@ def read_run_origins(provenance: Path, runs: Iterable[Run], plan: str) -> RunOri
     recorded: dict[str, RunEntry] = {}
     if provenance.exists():
         recorded = {entry["run"]: entry for entry in read_json(provenance)}
-    names = list(map(str, runs))
-    parents = list_parents(recorded, names)
-    entries = [recorded.get(name, {}) for name in names + parents]
+    entries = [recorded.get(str(run), {}) for run in runs + parents]
     return RunOrigins(
-        compared=len(names),
+        compared=len(runs),
         parents=len(parents),
-        plan=describe_plan_versions(plan, entries),
+        plan=describe_plan_versions(plan, entries[: len(runs)]),
         commits=count_values(entries, _get_commit),
         devices=count_values(entries, _get_device),
         torch_versions=count_values(entries, _get_torch_version),
@@ -55,14 +57,14 @@ def read_run_origins(provenance: Path, runs: Iterable[Run], plan: str) -> RunOri
     )
 
 
-def list_parents(recorded: Mapping[str, RunEntry], names: list[str]) -> list[str]:
-    """List the runs that the weights of runs come from, and those that theirs come from."""
-    parents: dict[str, None] = {}
-    pending = list(names)
+def list_parents(catalogue: Catalogue, runs: Iterable[Run], scale: str) -> list[Run]:
+    """List the runs that the weights of `runs` come from, and those that theirs come from."""
+    given = list(runs)
+    parents: dict[Run, None] = {}
+    pending = list(given)
     while pending:
-        weights = recorded.get(pending.pop(), {}).get("weights") or {}
-        parent = weights.get("run")
-        if parent and parent not in parents and parent not in names:
+        parent = find_parent_run(catalogue, pending.pop(), scale)
+        if parent is not None and parent not in parents and parent not in given:
             parents[parent] = None
             pending.append(parent)
     return list(parents)
@@ -94,7 +96,7 @@ def describe_plan_versions(plan: str, entries: list[RunEntry]) -> str:
             same += count
         elif version is not None:
             other += count
-    text = f"{plan}: the same at the commits of {same} of {len(entries)} runs"
+    text = f"{plan}: the same at the commits of {same} of {len(entries)} compared runs"
     if other:
         text += f", in another version at those of {other}"
     return text
