@@ -73,6 +73,8 @@ def test_every_table_is_that_of_its_file(committed: Results):
 def test_latex_of_some_rows_is_the_whole_without_the_others(committed: Results):
     whole = committed.latex("cat/table2").splitlines()
     some = committed.latex("cat/table2", rows=["CAT_mix", "BERT"]).splitlines()
+    bare = committed.latex("cat/table2", notes=False).splitlines()
+    assert bare == [line for line in whole if not line.startswith(r"\par")]
     assert committed.latex("cat/table2", rows="BERT") == committed.latex("cat/table2", ["BERT"])
     absent = [line for line in whole if line not in some]
     in_whole = iter(whole)
@@ -90,7 +92,7 @@ def test_a_table_has_its_title_and_the_notes_below_it(committed: Results):
     table, wide = committed.table("cat/table2"), committed.wide("cat/table2")
     assert table.attrs == wide.attrs and f"## {table.attrs['title']}\n" in text
     notes = table.attrs["notes"]
-    assert len(notes) == text.count("\n- ") == 6
+    assert len(notes) == text.count("\n- ") == 7
     assert notes[1] == "Numbers in percent." and "the cosine of [CLS] with" in notes[0]
     assert all(note.replace("[", r"\[").replace("]", r"\]") in text for note in notes)
 

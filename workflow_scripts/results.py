@@ -236,22 +236,22 @@ class Results:
         paper, _, table = name.partition("/")
         return self._files.table(paper, table)
 
-    def latex(self, name: str, rows: str | Collection[str] = ()) -> str:
+    def latex(self, name: str, rows: str | Collection[str] = (), *, notes: bool = True) -> str:
         """Return a table as LaTeX, for the packages booktabs and xcolor.
 
         It has published and reproduced numbers, the seeds, and the notes: the file `.tex` of the
         table. With `rows`, one label of a row or several, it has these alone, in the order of the
-        table. Raises UserError for an unknown name or row.
+        table. `notes=False` leaves out the notes. Raises UserError for an unknown name or row.
         """
         files = self._find_table(name)
-        if files.latex.exists() and not rows:
+        if files.latex.exists() and not rows and notes:
             return files.latex.read_text(encoding="utf-8")
         from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 
         labels = [rows] if isinstance(rows, str) else rows
         try:
             markdown = files.markdown.read_text(encoding="utf-8")
-            return format_parsed_table(name, markdown, labels)
+            return format_parsed_table(name, markdown, labels, notes)
         except (OSError, ValueError) as error:
             raise UserError(f"{files.markdown}: {error}; ./reproduce makes it again") from error
 

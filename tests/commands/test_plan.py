@@ -303,7 +303,8 @@ def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.Cap
     assert places["model.width"] == "catalogue/methods/seq2seq.yaml backbone.when.3"
     assert (
         places["model.dropout"].endswith("backbone.when.3")
-        and places["model.attention"] == "default"
+        and places["model.attention"]
+        == "default, workflow_scripts/models/sq_transformer/settings.py"
     )
     assert lines["data.options.atomic_copies"].split()[1] == "1000"
     line = re.search(

@@ -247,3 +247,13 @@ def test_the_demo_needs_no_source_file():
     runs = list_requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
     assert len(runs) <= 15
     assert not any(resolve_data(catalogue, run.task, "demo")["sources"] for run in runs)
+
+
+def test_ancestors_are_all_runs_that_weights_come_from():
+    catalogue = load_catalogue(ROOT)
+    scored = Run("bird", "cat", "comp@paws", 101)
+    fine_tuned = Run("paws", "cat", "comp", 101)
+    pretrained = Run("pairs-wordpiece", "cat", "pretrain", 101)
+    assert specs.list_ancestors(catalogue, [scored], "small") == [fine_tuned, pretrained]
+    assert specs.list_ancestors(catalogue, [scored, fine_tuned], "small") == [pretrained]
+    assert specs.list_ancestors(catalogue, [pretrained], "small") == []

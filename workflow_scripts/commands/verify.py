@@ -22,6 +22,7 @@ from workflow_scripts.common.result_folders import (
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.specs import list_ancestors
 from workflow_scripts.data.sources.archives import unpack_zip
 from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.effects import Outcome
@@ -44,7 +45,6 @@ from workflow_scripts.reporting.committed.rescoring_runs import (
 )
 from workflow_scripts.reporting.committed.restoring import RestoredExport, restore_export
 from workflow_scripts.reporting.committed.run_origins import (
-    list_parents,
     read_data_notes,
     read_run_origins,
 )
@@ -233,7 +233,7 @@ def verify_claim(catalogue: Catalogue, name: str) -> None:
         faults += rescored.faults
     (row,) = (row for row in recomputed.rows if row.claim == claim)
     runs = list_compared_runs([outcome])
-    parents = list_parents(catalogue, runs, restored.scale)
+    parents = list_ancestors(catalogue, runs, restored.scale)
     plan = f"papers/{paper}/{row.plan}" if row.plan else ""
     checked = CheckedClaim(
         row=row,

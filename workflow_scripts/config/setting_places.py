@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.layers import Entries, drop_places, merge_settings
@@ -66,18 +68,37 @@ def list_section_lines(
 ) -> list[SettingLine]:
     """Return the values of a run's sections, with the defaults. `sections`: what is set of each."""
     filled = list_all_settings(spec)
+    settings = list_section_settings(spec)
     lines = []
     for section, entries in sections.items():
         if isinstance(spec, GivenWeightsSpec) and section in SECTIONS_OF_TRAININGS:
             continue
         values = drop_places(entries) | filled.get(section, {})
         for key, value in values.items():
-            place = "default"
+            place = describe_default(settings.get(section), key)
             if key in entries:
                 _, entry_place = entries[key]
                 place = str(entry_place)
             lines.append(SettingLine(f"{section}.{key}", value, place))
     return lines
+
+
+def describe_default(settings: BaseModel | None, key: str) -> str:
+    """Return `default, ` and the file of the class that declares a key with its default."""
+    for declaring in type(settings).__mro__:
+        if key in getattr(declaring, "__annotations__", {}):
+            return f"default, {declaring.__module__.replace('.', '/')}.py"
+    return "default"
+
+
+def list_section_settings(spec: RunSpec | GivenWeightsSpec) -> dict[str, BaseModel]:
+    """Return section -> its settings, of a training also those of training and objective."""
+    sections: dict[str, BaseModel] = {"model": spec.model.settings, "problem": spec.problem}
+    if isinstance(spec, RunSpec):
+        sections["training"] = spec.training
+        if spec.objective:
+            sections["objective"] = spec.objective.settings
+    return sections
 
 
 def list_all_settings(spec: RunSpec | GivenWeightsSpec) -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Resolve specs: everything but the code that can change a task's data, a run or its scores."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +189,22 @@ def find_parent_run(
     if not isinstance(origin, ParentRun):
         return None
     return origin.run
+
+
+def list_ancestors(catalogue: Catalogue, runs: Iterable[Run], scale: str) -> list[Run]:
+    """List the runs that the weights of `runs` come from, and those that theirs come from.
+
+    Without `runs` themselves.
+    """
+    given = list(runs)
+    ancestors: dict[Run, None] = {}
+    pending = list(given)
+    while pending:
+        parent = find_parent_run(catalogue, pending.pop(), scale)
+        if parent is not None and parent not in ancestors and parent not in given:
+            ancestors[parent] = None
+            pending.append(parent)
+    return list(ancestors)
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:

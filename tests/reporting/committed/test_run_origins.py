@@ -2,19 +2,15 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 from workflow_scripts.common import system
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.committed.run_origins import (
     describe_plan_versions,
-    list_parents,
     read_data_notes,
     read_run_origins,
 )
 
-ROOT = Path(__file__).parents[3]
 RUN = Run("bird", "cat", "comp@paws", 101)
 OTHER = Run("bird", "cat", "comp@paws", 102)
 PARENT = Run("paws", "cat", "comp", 101)
@@ -63,17 +59,6 @@ def test_each_value_has_its_number_of_runs_with_those_of_the_weights(tmp_path):
     assert origins.devices == "cpu, fp32 (2), NVIDIA H100, tf32 (1), not recorded (1)"
     assert origins.torch_versions == "2.13.0 (2), 2.11.0 (1), not recorded (1)"
     assert origins.starts == "2026-11-27 to 2026-11-28, not recorded of 2"
-
-
-def test_parents_are_those_of_the_catalogue_up_to_the_first(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    catalogue = load_catalogue()
-    scored = Run("bird", "cat", "comp@paws", 101)
-    fine_tuned = Run("paws", "cat", "comp", 101)
-    pretrained = Run("pairs-wordpiece", "cat", "pretrain", 101)
-    assert list_parents(catalogue, [scored], "small") == [fine_tuned, pretrained]
-    assert list_parents(catalogue, [scored, fine_tuned], "small") == [pretrained]
-    assert list_parents(catalogue, [pretrained], "small") == []
 
 
 def test_what_is_equal_for_all_runs_has_no_number(tmp_path):

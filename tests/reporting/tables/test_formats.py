@@ -124,7 +124,7 @@ def test_a_table_can_be_referred_to_and_explains_grey():
     assert "Grey" not in text
     grey = replace(GRID.lines[-1].cells[0], protocol="reduced", published="1", status="measured")
     lines = [replace(GRID.lines[-1], cells=[grey, *GRID.lines[-1].cells[1:]])]
-    text = formats.format_latex_table("cat/t", "t", replace(GRID, lines=lines), [])
+    text = formats.format_latex_table("cat/t", "t", replace(GRID, lines=lines), ["A note."])
     assert "Grey: a number of the paper next to ours of another protocol." in text
 
 
@@ -141,7 +141,6 @@ def test_latex_to_the_letter():
         r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}",
         r" & paper & ours & ours \\",
         r"\midrule",
-        r"\addlinespace",
         r"\multicolumn{4}{l}{\textit{Previous}} \\",
         r"Old\_1 & 1.2 &  &  \\",
         r"\addlinespace",

@@ -1,7 +1,7 @@
 """How the runs of a committed claim were made, in a line each: commits, devices, versions."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,6 @@ from typing import Any
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.system import find_file_version
-from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.specs import find_parent_run
 
 RunEntry = Mapping[str, Any]  # a row of provenance.json
 NOT_RECORDED = "not recorded"
@@ -55,19 +53,6 @@ def read_run_origins(
         torch_versions=count_values(entries, _get_torch_version),
         starts=_describe_starts(entries),
     )
-
-
-def list_parents(catalogue: Catalogue, runs: Iterable[Run], scale: str) -> list[Run]:
-    """List the runs that the weights of `runs` come from, and those that theirs come from."""
-    given = list(runs)
-    parents: dict[Run, None] = {}
-    pending = list(given)
-    while pending:
-        parent = find_parent_run(catalogue, pending.pop(), scale)
-        if parent is not None and parent not in parents and parent not in given:
-            parents[parent] = None
-            pending.append(parent)
-    return list(parents)
 
 
 def count_values(entries: list[RunEntry], get_value: Callable[[RunEntry], str | None]) -> str:

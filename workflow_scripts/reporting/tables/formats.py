@@ -52,7 +52,7 @@ def make_caption(title: str) -> str:
 def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> str:
     """Format a table environment with the paper's and our column under each head.
 
-    name: `<paper>/<table>`, from which its label is made.
+    name: `<paper>/<table>`, from which its label is made. notes: below it; grey is explained there.
     """
     heads = [""]
     rules = []
@@ -85,10 +85,12 @@ def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> s
     for line in grid.lines:
         if line.heading:
             heading = rf"\textit{{{escape_latex(line.heading)}}}"
-            lines += [r"\addlinespace", rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\"]
+            if line is not grid.lines[0]:
+                lines.append(r"\addlinespace")
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\")
         lines += _format_latex_row(line, grid.published)
     lines += [r"\bottomrule", r"\end{tabular}\medskip"]
-    if any(cell.published and cell.is_grey for line in grid.lines for cell in line.cells):
+    if notes and any(cell.published and cell.is_grey for line in grid.lines for cell in line.cells):
         notes = [GREY, *notes]
     lines += [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
     return "\n".join([*lines, r"\end{table}", ""])

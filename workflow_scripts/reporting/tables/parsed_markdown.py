@@ -18,7 +18,9 @@ NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
 RIGHT = "---:"  # under the head of a published number
 
 
-def format_parsed_table(name: str, markdown: str, labels: Collection[str] = ()) -> str:
+def format_parsed_table(
+    name: str, markdown: str, labels: Collection[str] = (), with_notes: bool = True
+) -> str:
     """Return the LaTeX of a table, the same that is made with its Markdown.
 
     name: `<paper>/<table>`. labels: of the rows to keep; without any, all rows are kept. Raises
@@ -48,7 +50,8 @@ def format_parsed_table(name: str, markdown: str, labels: Collection[str] = ()) 
         heading = ""
     if labels:
         lines = _select_lines(lines, labels)
-    return format_latex_table(name, title, _make_grid(heads[1:], is_published, lines), notes)
+    grid = _make_grid(heads[1:], is_published, lines)
+    return format_latex_table(name, title, grid, notes if with_notes else [])
 
 
 def _select_lines(lines: list[Line], labels: Collection[str]) -> list[Line]:

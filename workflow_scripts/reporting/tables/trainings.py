@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.specs import find_parent_run, read_precision
+from workflow_scripts.config.specs import find_parent_run, list_ancestors, read_precision
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -59,8 +59,20 @@ def _summarise_variant(
 
 
 def describe_reduced_data(results: PaperResults, cells: Iterable[Cell]) -> list[str]:
-    """Describe the real data sets of measured cells that differ from the paper's."""
-    tasks = dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED)
+    """Describe the real data sets of measured cells that differ from the paper's.
+
+    Those on which models were trained before are among them.
+    """
+    tasks: dict[str, None] = {}
+    runs: dict[Run, None] = {}  # one of each variant: all seeds have the same data
+    for cell in cells:
+        if cell.status != MEASURED:
+            continue
+        tasks[cell.selection["task"]] = None
+        if "method" in cell.selection:
+            runs[cell.variant_key.make_run(min(cell.seeds))] = None
+    for run in list_ancestors(results.catalogue, runs, results.scale):
+        tasks[run.task] = None
     sentences = []
     for task in tasks:
         manifest = results.folder.data(task).manifest
