@@ -235,9 +235,10 @@ def test_what_does_not_stop_is_killed_when_the_time_ends(tmp_path: Path, monkeyp
             "argument --cores/-c: expected one argument",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "--finish-within 5m nothing.txt",
             "no rule makes nothing.txt; catalogue/ and papers/ list what exists",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "--finish-within 5m --workflow-profile profiles/slurm",

@@ -450,6 +450,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 def test_another_revision_reruns_what_is_made_from_it_alone(project):
     """Two of the tables show runs on COGS, one of them runs on other tasks too."""
     pretend(project, *SMALL, *ONE_SEED)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 JOBS = 1500
 # Prints the share of the process's CPU time that garbage collection took, and how often Snakemake
@@ -58,6 +60,7 @@ def measure(folder: Path, line: str) -> tuple[float, int]:
     return float(share), int(questions)
 
 
+@pytest.mark.slow
 def test_a_dry_run_spends_no_time_on_garbage(tmp_path: Path):
     assert measure(tmp_path / "ours", "stop_garbage_collection()")[0] == 0
     share, questions = measure(tmp_path / "snakemake", "")

@@ -31,6 +31,7 @@ def test_snakemake_prints_that_as_one_line(project: Project):
     ), done.stderr
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_scale_may_be_a_link(project: Project, tmp_path: Path):
     """As docs/cluster.md says: jobs write where it leads, and a second call finds it."""
     elsewhere = tmp_path / "scratch/demo"

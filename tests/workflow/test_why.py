@@ -48,6 +48,7 @@ def test_a_module_of_the_code(made: Project):
     assert f"evaluate {RUN}: its code has changed" in why(made, SCORES)
 
 
+@pytest.mark.slow
 def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     """The name of the state folder, a parameter of the training, changes with the code of its data."""
     made.change_code("data/datasets/scan.py")
