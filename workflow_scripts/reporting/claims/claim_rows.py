@@ -183,11 +183,19 @@ def describe_primary_claims(rows: Collection[ClaimRow]) -> str:
     rows: primary claims. Without a control the number alone.
     """
     count = f"{len(rows)} primary claims"
-    controls = sum(row.is_control for row in rows)
-    if not controls:
+    if not any(row.is_control for row in rows):
         return count
-    plural = "control" if controls == 1 else "controls"
-    return f"{count} ({len(rows) - controls} of papers, {controls} {plural} of ours)"
+    return f"{count} ({count_kinds(rows)})"
+
+
+def count_kinds(rows: Collection[ClaimRow]) -> str:
+    """Count claims by kind: `11 of papers, 1 control of ours`; the first part alone if all are."""
+    controls = sum(row.is_control for row in rows)
+    text = f"{len(rows) - controls} of papers"
+    if controls:
+        plural = "control" if controls == 1 else "controls"
+        text += f", {controls} {plural} of ours"
+    return text
 
 
 def format_effect(row: ClaimRow) -> str:

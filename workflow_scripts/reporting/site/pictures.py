@@ -8,6 +8,7 @@ from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
+    count_kinds,
     format_effect,
     format_published_effect,
 )
@@ -81,12 +82,7 @@ def draw_overview(
 
 def describe_kinds(primary: list[MeasuredClaim], decided: list[MeasuredClaim]) -> str:
     """Say how many of the decided claims are controls of ours, and how many are only planned."""
-    controls = sum(claim.row.is_control for claim in decided)
-    text = f"{len(decided) - controls} of papers"
-    if controls:
-        text += (
-            f", {controls} control of ours" if controls == 1 else f", {controls} controls of ours"
-        )
+    text = count_kinds([claim.row for claim in decided])
     planned = len(primary) - len(decided)
     if planned:
         text += f"; {planned} more are planned"
