@@ -6,6 +6,7 @@ from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
 
 stop_garbage_collection()  # before the imports, which make many objects
 
+import atexit
 from pathlib import Path
 
 from workflow_scripts.common import result_folders
@@ -33,6 +34,7 @@ from workflow_scripts.workflow.result_patterns import (
     VARIANT_NAME,
 )
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
+from workflow_scripts.workflow.snakemake_call import find_own_executor
 from workflow_scripts.workflow.spec_files import SpecFiles
 from workflow_scripts.workflow.wildcards import ANY_NAMES
 
@@ -59,7 +61,7 @@ else:
     from workflow_scripts.workflow.moved_numbers import store_numbers
     from workflow_scripts.workflow.stale_work import CallWork
     from workflow_scripts.workflow.targets import Targets
-    from workflow_scripts.workflow.work_question import print_work, list_dag_jobs
+    from workflow_scripts.workflow.work_question import list_dag_jobs, list_requests, print_dry_run, print_work
 
     CONFIG = load_config(SETTINGS)
     if workflow.is_main_process:
@@ -72,10 +74,18 @@ else:
 RESULTS = result_folders.RESULTS.scale(CONFIG.scale)
 # Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
 ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
+
+
+def submits_jobs():
+    if workflow.dryrun:
+        return find_own_executor() != "local"
+    return not workflow.local_exec
+
+
 JOBS = JobInputs(
     CONFIG,
     SPECS,
-    submits_jobs=lambda: not workflow.local_exec,
+    submits_jobs=submits_jobs,
     default_resources=read_default_resources(workflow.resource_settings.default_resources),
 )
 # Before Snakemake compares results with what they would be made of.
@@ -95,17 +105,31 @@ wildcard_constraints:
     **PATTERNS.names,
 
 
+def find_call_work():
+    return CallWork(CATALOGUE, CONFIG, JOBS.find_device(), list_dag_jobs(workflow.dag))
+
+
+def print_end_of_dry_run():
+    if workflow.dryrun and workflow.dag is not None:  # there is none after an error
+        requests = list_requests(workflow.dag) if submits_jobs() else []
+        print_dry_run(find_call_work(), requests)
+
+
 # Jobs on a cluster are started with --no-hooks.
 onstart:
     if not IN_JOB and not workflow.touch:
         set_priorities(workflow.dag, CATALOGUE, CONFIG)
-        jobs = list_dag_jobs(workflow.dag)
-        work = CallWork(CATALOGUE, CONFIG, JOBS.find_device(), jobs)
+        work = find_call_work()
         print_work(work, workflow.logger_manager)
-        store_numbers(jobs)
-        EarlierResults(CONFIG.earlier_bytes).keep_stale(jobs)
+        store_numbers(work.jobs)
+        EarlierResults(CONFIG.earlier_bytes).keep_stale(work.jobs)
     JOBS.store_fingerprints()
     write_spec_files(SPECS, JOBS.recorded_jobs)
+
+
+# Snakemake does not call `onstart` in a dry run. Whether it is one is not known here yet.
+if workflow.is_main_process:
+    atexit.register(print_end_of_dry_run)
 
 
 # Options of a command that change no result (device, mirror, models) or that the fingerprint has

@@ -36,6 +36,18 @@ def test_a_dry_run_needs_no_slurm(project: Project):
     done = project.reproduce(PROFILE, "-n")
     assert done.returncode == 0, done.stderr
     assert "not run: -n" in done.stdout
+    lines = done.stderr.splitlines()
+    first = lines.index("The first attempts of these jobs ask SLURM for")
+    rules = [line.split()[1] for line in lines[first + 1 :] if line.startswith("   ")]
+    assert {"train", "evaluate", "analyse"} <= set(rules)
+    assert not {"table", "prepare", "claims"} & set(rules)  # they run beside Snakemake
+    train = next(line for line in lines if " train " in line)
+    assert train.endswith(" GB, --gpus=1, the default partition")
+
+
+def test_a_local_dry_run_asks_slurm_for_nothing(project: Project):
+    done = project.reproduce("-n")
+    assert done.returncode == 0 and "SLURM" not in done.stderr
 
 
 def test_without_slurm_the_error_is_one_line(project: Project):

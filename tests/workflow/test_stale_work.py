@@ -81,7 +81,7 @@ def test_trainings_that_are_there_are_counted_with_reason_and_hours():
     work = make_work(*jobs, *(make_job("train", seed, is_there=False) for seed in range(20, 30)))
     stale, first = work.select_work(is_stale=True), work.select_work(is_stale=False)
     assert (len(stale.jobs), len(first.jobs)) == (20, 10)
-    assert stale.seconds == pytest.approx(20 * hours * 3600)
+    assert stale.hours.lower == stale.hours.upper == pytest.approx(20 * hours)
     line = work.describe_stale()
     reason = f"{DATA} changed after it was read"
     assert line and line.startswith(f"20 trainings again because {reason}: about ")
@@ -121,7 +121,7 @@ def test_a_little_work_is_done_without_a_word():
 def test_a_training_is_said_and_asked_for_only_if_it_is_long(monkeypatch):
     work = make_work(make_job("train", 1))
     assert work.has_long_stale_work() and work.describe_stale()
-    monkeypatch.setattr(stale_work, "STALE_SECONDS", 2 * 3600 * compute_training_hours())
+    monkeypatch.setattr(stale_work, "STALE_HOURS", 2 * compute_training_hours())
     assert (work.describe_stale() or "").startswith("1 training again because ")
     assert not work.has_long_stale_work()
 
@@ -146,3 +146,37 @@ def test_the_line_is_printed_once_by_the_process_that_may(capsys, monkeypatch):
     monkeypatch.setenv("RECOMPOSE_NOTICE", "nothing")
     print_work(work)
     assert capsys.readouterr().err == f"{work.describe_stale()}\n"
+
+
+def make_full_job(rule: str, **wildcards: str) -> JobToRun:
+    return JobToRun(rule, wildcards | {"scale": "full"}, [], ["results/full/none"], "")
+
+
+def make_full_work(*jobs: JobToRun) -> CallWork:
+    config = Config(scale="full", papers=["carma"])
+    return CallWork(load_catalogue(), config, "cuda", list(jobs))
+
+
+def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
+    names = {"task": "idm", "method": "llama-large", "variant": "ft"}
+    jobs = [make_full_job("train", **names, seed=f"seed-{seed}") for seed in range(200)]
+    line = make_full_work(*jobs).describe_first()
+    work = make_full_work(*jobs).select_work(is_stale=False)
+    assert line == (
+        f"200 trainings for the first time: about {work.hours.format()} GPU-hours of an NVIDIA "
+        "H100; `plan` says more"
+    )
+    assert 0 < 5 * work.hours.lower < work.hours.upper
+    one = make_full_work(jobs[0]).select_work(is_stale=False)
+    assert work.hours.upper == pytest.approx(200 * one.hours.upper)
+
+
+def test_gated_models_that_are_to_be_downloaded_are_named():
+    jobs = [
+        make_full_job("fetch_model", model=model)
+        for model in ("google/gemma-2b", "openai-community/gpt2")
+    ]
+    work = make_full_work(*jobs)
+    (line,) = work.describe()
+    assert line.startswith("gated models: google/gemma-2b; accept their licences, and set HF_TOKEN")
+    assert make_full_work(jobs[1]).describe() == []

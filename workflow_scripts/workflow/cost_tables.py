@@ -24,12 +24,9 @@ from workflow_scripts.workflow.gpu_hours import (
 from workflow_scripts.workflow.job_specs import find_resources
 from workflow_scripts.workflow.job_times import find_job_minutes
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_hours, format_hours
+from workflow_scripts.workflow.submitted_time import estimate_submitted_seconds
 from workflow_scripts.workflow.targets import list_wildcards
-from workflow_scripts.workflow.time_limit import (
-    SCORING_SHARES,
-    TRAINING_SHARE,
-    estimate_submitted_seconds,
-)
+from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
 WIDTH = 100  # columns, if the terminal does not report its width
 # GB of the memory of common GPUs, and what a job needs besides what is counted: CUDA's context and
@@ -124,7 +121,7 @@ def list_job_minutes(estimates: GpuHours, runs: Iterable[Run]) -> list[int]:
     minutes = []
     for run in {run.training._replace(seed=0) for run in runs}:
         wildcards = {"scale": config.scale, **list_wildcards(run)}
-        seconds = estimate_submitted_seconds(catalogue, config, "train", wildcards, "cuda")
+        seconds = estimate_submitted_seconds(estimates, "train", wildcards, "cuda")
         resources = find_resources(catalogue, run, config.scale)
         minutes.append(find_job_minutes("train", resources, seconds))
     return minutes

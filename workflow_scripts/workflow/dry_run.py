@@ -27,7 +27,8 @@ def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
     """
     command = [sys.executable, "-m", "snakemake", "--logger=jobs", "--dry-run", *arguments]
     # Snakemake finds the loggers of this project there, as under ./reproduce.
-    environment = os.environ | {"PYTHONPATH": str(Path("profiles/plugins").resolve())}
+    plugins = str(Path("profiles/plugins").resolve())
+    environment = os.environ | {"PYTHONPATH": plugins, "RECOMPOSE_NOTICE": "nothing"}
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", errors="replace", env=environment
     )

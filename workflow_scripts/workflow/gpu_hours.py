@@ -108,10 +108,12 @@ class GpuHours:
     """Estimates for the runs of a configuration. Each model and batch is counted once.
 
     count_update: of `training.update_flops`, which needs torch; called for what
-    catalogue/update_counts.csv lacks.
+    catalogue/update_counts.csv lacks. Without it, only what is there can be estimated.
     """
 
-    def __init__(self, catalogue: Catalogue, config: Config, count_update: CountUpdate) -> None:
+    def __init__(
+        self, catalogue: Catalogue, config: Config, count_update: CountUpdate | None = None
+    ) -> None:
         self.catalogue = catalogue
         self.config = config
         self.count_update = count_update
@@ -167,6 +169,24 @@ class GpuHours:
         updates = self.estimate_updates(run) * (TRAINING_SHARE * search.count_pairs())
         return updates + START_OF_JOB
 
+    def estimate_job(self, rule: str, run: Run) -> HoursRange | None:
+        """Estimate the hours of one job on a run, or of the search that starts as the run would.
+
+        None if they are not known: at a scale of smaller models, or for a model or task that
+        catalogue/update_counts.csv or the catalogue has no counts or sizes of.
+        """
+        if not self.is_estimated:
+            return None
+        try:
+            if not self.is_measured(run) and self.make_key(run) not in self.counts:
+                return None
+            if rule == "search":
+                return self.estimate_search(run)
+            share = TRAINING_SHARE if rule == "train" else SCORING_SHARES[rule]
+            return self.estimate_updates(run) * share + START_OF_JOB
+        except UserError:  # a task without `sizes`
+            return None
+
     def estimate_updates(self, run: Run) -> HoursRange:
         """Estimate the hours of the updates of a training; the same for all seeds."""
         first = run.training._replace(seed=0)
@@ -190,12 +210,17 @@ class GpuHours:
 
     def count(self, run: Run) -> UpdateCount:
         """Count an update of a training."""
-        spec = self.resolve(run)
-        sizes = find_batch_sizes(self.catalogue, spec)
-        key = make_count_key(spec, sizes)
+        key = self.make_key(run)
         if key not in self.counts:
-            self.counts[key] = self.count_update(spec, sizes)
+            assert self.count_update, "called for what is counted"
+            spec = self.resolve(run)
+            self.counts[key] = self.count_update(spec, find_batch_sizes(self.catalogue, spec))
         return self.counts[key]
+
+    def make_key(self, run: Run) -> str:
+        """Return the key of a training's update in catalogue/update_counts.csv."""
+        spec = self.resolve(run)
+        return make_count_key(spec, find_batch_sizes(self.catalogue, spec))
 
     def count_steps(self, run: Run) -> int:
         """Return the updates of a training.
@@ -212,7 +237,11 @@ class GpuHours:
             batch = find_batch_sizes(self.catalogue, spec)
             return math.ceil(epochs * examples / batch.sentences)
         steps = estimate_steps(self.times, spec.training, run, self.config.scale)
-        assert steps, f"{run.task} needs `sizes: examples` in catalogue/tasks"
+        if steps is None:
+            raise UserError(
+                f"task {run.task}: its updates cannot be counted before its data are prepared; "
+                "add `sizes: {examples: ...}` to it in catalogue/tasks"
+            )
         return steps
 
     def find_memory(self, run: Run) -> RunMemory:
@@ -254,6 +283,7 @@ def read_counts() -> dict[str, UpdateCount]:
 
 def write_counts(estimates: "GpuHours", runs: Iterable[Run]) -> None:
     """Count the updates of the trainings of `runs`, and write catalogue/update_counts.csv."""
+    assert estimates.count_update
     rows: dict[str, dict[str, Any]] = {}
     for run in runs:
         spec = estimates.resolve(run)

@@ -7,7 +7,7 @@ papers/; jobs of tables, figures and claims read both.
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -39,9 +39,10 @@ from workflow_scripts.provenance.run_job_spec import JobResources, RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
+from workflow_scripts.workflow.gpu_hours import GpuHours
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.spec_files import Specs
-from workflow_scripts.workflow.time_limit import estimate_submitted_seconds
+from workflow_scripts.workflow.submitted_time import estimate_submitted_seconds
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
@@ -181,8 +182,13 @@ class CatalogueSpecs:
         return resolve_search_job_spec(self.catalogue, variant, scale, self.config.precision)
 
     def estimate_seconds(self, rule: str, wildcards: dict[str, str], device: str) -> float | None:
-        """Estimate the time of a job on a run, or of a search, from step times."""
-        return estimate_submitted_seconds(self.catalogue, self.config, rule, wildcards, device)
+        """Estimate the time of a job on a run, or of a search, that is submitted to a cluster."""
+        return estimate_submitted_seconds(self.gpu_hours, rule, wildcards, device)
+
+    @cached_property
+    def gpu_hours(self) -> GpuHours:
+        """Estimates of GPU-hours, for times that were not measured."""
+        return GpuHours(self.catalogue, self.config)
 
     def _resolve_run(self, run: Run, scale: str) -> RunJobSpec:
         """Plan a run. Raises UserError if there is no such variant."""

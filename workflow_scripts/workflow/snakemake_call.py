@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 
 from workflow_scripts.common.errors import UserError
@@ -100,6 +101,18 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         is_dry_run=bool(parsed.dryrun),
         forces_jobs=bool(parsed.forceall or parsed.forcerun or parsed.touch),
     )
+
+
+@cache
+def find_own_executor() -> str:
+    """Return the executor that the arguments of this process, Snakemake, and its profiles name.
+
+    In a dry run it is not that of the workflow.
+    """
+    from snakemake.cli import parse_args
+
+    _, parsed = parse_args(sys.argv[1:])
+    return parsed.executor or "local"
 
 
 def join_targets(options: list[str], targets: list[str]) -> list[str]:

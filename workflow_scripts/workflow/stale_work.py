@@ -7,6 +7,7 @@ only how long they take.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -14,9 +15,11 @@ from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.workflow.gpu_hours import GPU, GpuHours, HoursRange
 from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import locate_record
-from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time, format_hours
+from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time
 from workflow_scripts.workflow.time_limit import Job, Machine, estimate_seconds
 from workflow_scripts.workflow.wildcards import read_variant_key
 
@@ -32,26 +35,26 @@ NOUNS = {
 }
 OF_VARIANTS = ("train", "search", "evaluate", "intervene")
 # Less work than this is done again without a word.
-STALE_SECONDS = 600
+STALE_HOURS = 1 / 6
 # First runs that take less get no line: the demo's.
-FIRST_SECONDS = 3600
+FIRST_HOURS = 1
 SHOWN_REASONS = 2
 
 
 @dataclass
 class Work:
-    """Jobs and the sum of their times, in seconds of one core, or of a GPU.
+    """Jobs and the sum of their times, in hours of one core, or of a GPU.
 
     unknown: the number of jobs whose time is not known.
     """
 
     jobs: list[JobToRun] = field(default_factory=list)
-    seconds: float = 0.0
+    hours: HoursRange = field(default_factory=HoursRange)
     unknown: int = 0
 
-    def has_more_than(self, seconds: float) -> bool:
+    def has_more_than(self, hours: float) -> bool:
         """Whether it takes longer than this, or an unknown time."""
-        return self.seconds > seconds or self.unknown > 0
+        return self.hours.upper > hours or self.unknown > 0
 
     def describe_jobs(self) -> str:
         """Count the jobs: those of the first kind of NOUNS that there is, and all others."""
@@ -66,12 +69,15 @@ class Work:
     def describe_time(self, device: str) -> str:
         """Say how long the jobs take on a device."""
         unit = "core-hours" if device == "cpu" else "GPU-hours"
+        if self.hours.lower != self.hours.upper:
+            unit += f" of an {GPU}"
+        about = f"about {self.hours.format()} {unit}"
         if not self.unknown:
-            return f"about {format_hours(self.seconds / 3600)} {unit}"
+            return about
         unknown = f"{self.unknown} {'job' if self.unknown == 1 else 'jobs'} of unknown time"
-        if not self.seconds:
+        if not self.hours.upper:
             return unknown
-        return f"about {format_hours(self.seconds / 3600)} {unit} and {unknown}"
+        return f"{about} and {unknown}"
 
 
 @dataclass(frozen=True)
@@ -83,30 +89,44 @@ class CallWork:
     device: str
     jobs: list[JobToRun]
 
+    @cached_property
+    def gpu_hours(self) -> GpuHours:
+        """Estimates of GPU-hours, for times that were not measured."""
+        return GpuHours(self.catalogue, self.config)
+
     def select_work(self, *, is_stale: bool) -> Work:
         """Return the jobs whose results are there, or the others, with their time."""
         work = Work()
-        seconds_of_variants: dict[tuple[str, str], float | None] = {}  # seeds take the same
+        hours_of_variants: dict[tuple[str, str], HoursRange | None] = {}  # seeds take the same
         for job in self.jobs:
             if job.stage not in NOUNS or any(map(_is_there, job.output)) != is_stale:
                 continue
             work.jobs.append(job)
             key = (job.rule, job.name.rpartition("/seed-")[0] or job.name)
-            if key not in seconds_of_variants:
-                seconds_of_variants[key] = self._estimate(job)
-            seconds = seconds_of_variants[key]
-            if seconds is None:
+            if key not in hours_of_variants:
+                hours_of_variants[key] = self._estimate(job)
+            hours = hours_of_variants[key]
+            if hours is None:
                 work.unknown += 1
             else:
-                work.seconds += seconds
+                work.hours += hours
         return work
 
-    def _estimate(self, job: JobToRun) -> float | None:
-        """Estimate the seconds of a job on one core, or on a GPU that it may share with others.
+    def _estimate(self, job: JobToRun) -> HoursRange | None:
+        """Estimate the hours of a job on one core, or on a GPU that it may share with others.
 
-        Where no step time is known, they are those that the job took the last time. None if that is
-        unknown, too.
+        Where no step time is known, they are those that the job took the last time, else on a GPU
+        a range by counted FLOPs. None if that is unknown, too.
         """
+        seconds = self._estimate_seconds(job)
+        if seconds is not None:
+            return HoursRange(seconds / 3600, seconds / 3600)
+        if self.device != "cuda" or job.stage not in OF_VARIANTS:
+            return None
+        run = read_variant_key(job.wildcards).make_run(seed=0)
+        return self.gpu_hours.estimate_job(job.rule, run)
+
+    def _estimate_seconds(self, job: JobToRun) -> float | None:
         if job.stage not in OF_VARIANTS:
             return self._find_last(job) or self._estimate_alone(job)
         seconds = self._estimate_alone(job)
@@ -138,14 +158,34 @@ class CallWork:
         return record.get("cpu_seconds" if is_on_cpu else "seconds")
 
     def has_long_stale_work(self) -> bool:
-        """Whether what is done again takes more than STALE_SECONDS, or an unknown time."""
-        return self.select_work(is_stale=True).has_more_than(STALE_SECONDS)
+        """Whether what is done again takes more than STALE_HOURS, or an unknown time."""
+        return self.select_work(is_stale=True).has_more_than(STALE_HOURS)
+
+    def describe(self) -> list[str]:
+        """Return the lines about what is done, of which a call is to say something."""
+        lines = (self.describe_first(), self.describe_stale(), self.describe_gated())
+        return [line for line in lines if line]
+
+    def describe_gated(self) -> str | None:
+        """Return the line about models whose licence is to be accepted; None without such a model.
+
+        They are among those that the call downloads.
+        """
+        repositories = load_repositories()
+        models = [job.wildcards["model"] for job in self.jobs if job.rule == "fetch_model"]
+        gated = sorted(model for model in models if repositories[model].gated)
+        if not gated:
+            return None
+        return (
+            f"gated models: {', '.join(gated)}; accept their licences, and set HF_TOKEN (without a "
+            "token that has access their runs are `not run`)"
+        )
 
     def describe_stale(self) -> str | None:
         """Return the line about what is done again; None if that is little and no training."""
         work = self.select_work(is_stale=True)
         trains = any(job.stage in ("train", "search") for job in work.jobs)
-        if not trains and not work.has_more_than(STALE_SECONDS):
+        if not trains and not work.has_more_than(STALE_HOURS):
             return None
         return (
             f"{work.describe_jobs()} again because {self.describe_reasons(work.jobs)}: "
@@ -155,7 +195,7 @@ class CallWork:
     def describe_first(self) -> str | None:
         """Return the line about what is done for the first time; None if that is little."""
         work = self.select_work(is_stale=False)
-        if work.seconds <= FIRST_SECONDS:
+        if work.hours.upper <= FIRST_HOURS:
             return None
         time = work.describe_time(self.device)
         return f"{work.describe_jobs()} for the first time: {time}; `plan` says more"

@@ -181,19 +181,6 @@ def estimate_seconds(
     return START_SECONDS + SCORING_SHARES[job.rule] * steps * update_seconds
 
 
-def estimate_submitted_seconds(
-    catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str], device: str
-) -> float | None:
-    """Estimate the time of a job on a run, or of a search, alone on a device of a cluster.
-
-    Return None if it is unknown, also where given weights are scored for the first time.
-    """
-    job = Job(rule, wildcards, inputs=[], outputs=[], command="")
-    if job.run and job.run.weights:
-        return measure_earlier_jobs(job)
-    return estimate_seconds(catalogue, config, Machine(device, slots=1, slowdown=1.0), job)
-
-
 def estimate_download_seconds(job: Job) -> float | None:
     """Estimate the time of a download; None if the size is unknown."""
     if job.rule == "fetch":

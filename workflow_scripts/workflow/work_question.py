@@ -1,13 +1,19 @@
-"""Print what a call does again before it starts, and ask in a terminal whether to start it."""
+"""Print what a call does before it starts, and ask in a terminal whether to do so much again."""
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.questions import is_confirmed
 from workflow_scripts.workflow.rerun_reasons import JobToRun
 from workflow_scripts.workflow.stale_work import CallWork
+from workflow_scripts.workflow.submission_requests import (
+    Request,
+    describe_requests,
+    read_request,
+)
 
 # How ./reproduce says what to do with the line: `ask` in a terminal, `print` elsewhere or with
 # --yes, `nothing` where another process has printed it.
@@ -16,9 +22,9 @@ REFUSED = "nothing was started; --touch records the results that are there as cu
 
 
 def list_dag_jobs(dag: Any) -> list[JobToRun]:
-    """List the jobs that Snakemake is about to start, from its graph of jobs."""
+    """List the jobs that Snakemake starts, or that a dry run has listed, from its graph of jobs."""
     jobs = []
-    for job in dag.needrun_jobs():
+    for job in dag.needrun_jobs(exclude_finished=False):
         job_to_run = JobToRun(
             rule=job.rule.name,
             wildcards=dict(job.wildcards_dict),
@@ -30,6 +36,23 @@ def list_dag_jobs(dag: Any) -> list[JobToRun]:
     return sorted(jobs, key=lambda job: job.name)
 
 
+def list_requests(dag: Any) -> Iterator[Request]:
+    """Yield what the jobs that Snakemake would submit ask for, from its graph of jobs."""
+    for job in dag.needrun_jobs(exclude_finished=False):
+        # In a dry run Snakemake takes all jobs for local ones. Submitted rules set `nodes`.
+        resources = dict(job.resources.items())
+        if "nodes" in resources:
+            yield read_request(job.rule.name, resources)
+
+
+def print_dry_run(work: CallWork, requests: Iterator[Request]) -> None:
+    """Print the hours and requests of the jobs that a dry run has listed."""
+    if os.environ.get(MODE) == "nothing":
+        return
+    for line in (*describe_requests(requests), *work.describe()):
+        print(line, file=sys.stderr, flush=True)
+
+
 def print_work(work: CallWork, logger_manager: Any = None) -> None:
     """Print the lines about the work of a call, and ask before long work that was done already.
 
@@ -38,8 +61,7 @@ def print_work(work: CallWork, logger_manager: Any = None) -> None:
     mode = os.environ.get(MODE, "print")
     if mode == "nothing":
         return
-    stale_line = work.describe_stale()
-    lines = [line for line in (work.describe_first(), stale_line) if line]
+    lines = work.describe()
     if lines and logger_manager and logger_manager.queue_listener:
         logger_manager.queue_listener.queue.join()
     for line in lines:
