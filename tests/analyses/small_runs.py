@@ -117,6 +117,8 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
         "spec": spec,
         "spec_digest": digest(spec),
         "protocol": spec["protocol"],
+        "steps": 100,
+        "parameters": sum(weights.numel() for weights in list_weights(model).values()),
     }
     write_json(
         folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)}

@@ -40,7 +40,7 @@ def test_a_dry_run_needs_no_slurm(project: Project):
     first = lines.index("The first attempts of these jobs ask SLURM for")
     rules = [line.split()[1] for line in lines[first + 1 :] if line.startswith("   ")]
     assert {"train", "evaluate", "analyse"} <= set(rules)
-    assert not {"table", "prepare", "claims"} & set(rules)  # they run beside Snakemake
+    assert not {"table", "prepare", "claims"} & set(rules)  # they run where Snakemake does
     train = next(line for line in lines if " train " in line)
     assert train.endswith(" GB, --gpus=1, the default partition")
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_estimates(flops: int, scale: str = "full") -> GpuHours:
-    """Estimates of which each update has so many FLOPs."""
+    """Estimates in which each update has this number of FLOPs."""
     catalogue = load_catalogue()
     config = load_config({"scale": scale, "papers": list(catalogue.papers)})
     estimates = GpuHours(catalogue, config)

@@ -28,6 +28,7 @@ COMMANDS = {
     "claims": "give a verdict on every claim",
     "readme": "print README's tables of claims, or write them into it",
     "page": "write the page of the results of a scale",
+    "preview": "make tables, figures and claims of what is finished, also while a call runs",
     "site": "build the public site of exported results, or README's pictures",
     "export": "copy measured tables, figures, claims, scores and provenance to results/reference",
     "why": "print why each job would run: the change, before and after",

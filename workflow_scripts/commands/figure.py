@@ -12,7 +12,7 @@ from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import FigureFiles
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.figures.figure import draw_figure
+from workflow_scripts.reporting.figures.figure import RenderedFigure, draw_figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +30,15 @@ def main(args: argparse.Namespace) -> None:
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     drawn = draw_figure(find_results(catalogue, args), args.display, runs)
-    files = FigureFiles(args.out, args.display)
+    write_figure(drawn, FigureFiles(args.out, args.display))
+    write_display_record(catalogue, display, runs, args)
 
+
+def write_figure(drawn: RenderedFigure, files: FigureFiles) -> None:
+    """Write <display>.svg, .png and .csv."""
     # Imports matplotlib, which takes a second.
     from workflow_scripts.reporting.figures.style import save_figure, use_style
 
     with use_style():
         save_figure(drawn.figure, files, drawn.footer)
     write_text_file(files.csv, drawn.csv)
-    write_display_record(catalogue, display, runs, args)

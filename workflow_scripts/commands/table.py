@@ -19,7 +19,7 @@ from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-from workflow_scripts.reporting.tables.table import make_table
+from workflow_scripts.reporting.tables.table import RenderedTable, make_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,11 +66,15 @@ def main(args: argparse.Namespace) -> None:
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     table = make_table(find_results(catalogue, args), args.display, runs)
-    files = TableFiles(args.out, args.display)
-    for ending, text in table.files.items():
-        write_text_file(files.with_ending(ending), text)
+    write_table(table, TableFiles(args.out, args.display))
     tests = {key: asdict(test) for key, test in table.tests.items()}
     write_display_record(catalogue, display, runs, args, tests=tests)
+
+
+def write_table(table: RenderedTable, files: TableFiles) -> None:
+    """Write <display>.csv, .md, .tex and .html."""
+    for ending, text in table.files.items():
+        write_text_file(files.with_ending(ending), text)
 
 
 def find_results(catalogue: Catalogue, args: argparse.Namespace) -> PaperResults:

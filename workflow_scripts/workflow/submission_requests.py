@@ -11,7 +11,7 @@ LOCATION = ("slurm_partition", "slurm_account", "qos", "constraint")
 
 
 @dataclass(frozen=True)
-class Request:
+class SlurmRequest:
     """What a submitted job of a rule asks for. minutes: of its first attempt."""
 
     rule: str
@@ -21,14 +21,14 @@ class Request:
     location: str  # partition, account, QOS and constraint, as far as they are given
 
 
-def read_request(rule: str, resources: Mapping[str, Any]) -> Request:
+def read_request(rule: str, resources: Mapping[str, Any]) -> SlurmRequest:
     """Read the request of a job from its resources."""
     location = []
     for name in LOCATION:
         value = resources.get(name)
         if value:
             location.append(f"{name.removeprefix('slurm_')} {value}")
-    return Request(
+    return SlurmRequest(
         rule=rule,
         minutes=int(resources["runtime"]),
         megabytes=int(resources["mem_mb"]),
@@ -50,9 +50,9 @@ def format_gpu(resources: Mapping[str, Any]) -> str:
     return " ".join(options)
 
 
-def describe_requests(requests: Iterable[Request]) -> list[str]:
+def describe_requests(requests: Iterable[SlurmRequest]) -> list[str]:
     """Describe requests, those of a rule for the same GPU and partition in a line."""
-    groups: dict[tuple[str, str, str], list[Request]] = {}
+    groups: dict[tuple[str, str, str], list[SlurmRequest]] = {}
     for request in sorted(requests, key=lambda request: RULES.index(request.rule)):
         key = (request.rule, request.gpu, request.location)
         groups.setdefault(key, []).append(request)

@@ -10,7 +10,7 @@ from workflow_scripts.common.questions import is_confirmed
 from workflow_scripts.workflow.rerun_reasons import JobToRun
 from workflow_scripts.workflow.stale_work import CallWork
 from workflow_scripts.workflow.submission_requests import (
-    Request,
+    SlurmRequest,
     describe_requests,
     read_request,
 )
@@ -36,7 +36,7 @@ def list_dag_jobs(dag: Any) -> list[JobToRun]:
     return sorted(jobs, key=lambda job: job.name)
 
 
-def list_requests(dag: Any) -> Iterator[Request]:
+def list_requests(dag: Any) -> Iterator[SlurmRequest]:
     """Yield what the jobs that Snakemake would submit ask for, from its graph of jobs."""
     for job in dag.needrun_jobs(exclude_finished=False):
         # In a dry run Snakemake takes all jobs for local ones. Submitted rules set `nodes`.
@@ -45,7 +45,7 @@ def list_requests(dag: Any) -> Iterator[Request]:
             yield read_request(job.rule.name, resources)
 
 
-def print_dry_run(work: CallWork, requests: Iterator[Request]) -> None:
+def print_dry_run(work: CallWork, requests: Iterator[SlurmRequest]) -> None:
     """Print the hours and requests of the jobs that a dry run has listed."""
     if os.environ.get(MODE) == "nothing":
         return

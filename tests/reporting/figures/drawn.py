@@ -12,13 +12,15 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.plug_ins import FIGURES as FIGURE_MODULES
 from workflow_scripts.common.plug_ins import parse_options
 from workflow_scripts.common.result_folders import ScaleFolder
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.provenance.unfinished import Unfinished
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-from workflow_scripts.reporting.figures.figure import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs, RenderedFigure, draw_figure
 
 PAPER = "sq_transformer"
 DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays
@@ -50,9 +52,19 @@ class Results:
                 self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
             )
 
+    def select_runs(self, display: str) -> list[Run]:
+        runs = {parse_run(load_catalogue(ROOT), run): [PAPER] for run in self.runs}
+        return select_display_runs(DISPLAYS[display], runs)
+
+    def draw_unfinished(self, display: str, unfinished: Unfinished) -> RenderedFigure:
+        """Draw a display of which something is not finished."""
+        folder = ScaleFolder(self.folder)
+        results = PaperResults(load_catalogue(ROOT), PAPER, "demo", folder, unfinished)
+        return draw_figure(results, display, self.select_runs(display))
+
     def inputs(self, display: str) -> Inputs:
         catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
-        runs = select_display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
+        runs = self.select_runs(display)
         folder = ScaleFolder(self.folder)
         results = PaperResults(catalogue, PAPER, "demo", folder)
         return Inputs(entry, runs, folder, read_evidence(results, runs, [entry]))

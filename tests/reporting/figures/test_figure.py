@@ -10,7 +10,8 @@ import pandas
 import pytest
 from matplotlib.image import imread
 
-from tests.reporting.figures.drawn import DISPLAYS, FIGURES, Results
+from tests.reporting.figures.drawn import DISPLAYS, FIGURES, Results, texts
+from workflow_scripts.provenance.unfinished import Cause, Unfinished
 
 SEEDS = {"scan-jump-x2/sq-transformer/sal": (1, 2)}
 ONE_OF_EACH_KIND = list({DISPLAYS[figure].module: figure for figure in FIGURES}.values())
@@ -103,3 +104,15 @@ def test_a_missing_analysis_is_named(
         "analyses/sq_transformer/embeddings-addjump/scores.csv does not exist"
         in capsys.readouterr().err
     )
+
+
+def test_a_figure_of_analyses_that_are_not_finished_says_so(results: Results) -> None:
+    """Such as while a call runs, or after all runs of its analysis have failed."""
+    results.add("scan-jump-x2/sq-transformer/sal/seed-1")
+    cause = Cause(word="failed", sentence="analyse embeddings-addjump failed")
+    causes = {results.folder / "analyses/sq_transformer/embeddings-addjump/scores.csv": cause}
+    causes |= {file.with_name("analysis.json"): cause for file in causes}
+    drawn = results.draw_unfinished("figure3", Unfinished(causes))
+    assert "analyse embeddings-addjump failed" in drawn.footer
+    assert "not finished" in texts(drawn.figure)
+    assert drawn.csv == "task,method,variant,seed,protocol\n"

@@ -56,10 +56,17 @@ class Inputs:
         for entry in self.display.runs:
             if entry.variant_key in self.evidence.unfinished.evaluations:
                 return "not finished"
+        if any(map(self.evidence.get_analysis_cause, self.display.list_analyses())):
+            return "not finished"
         return f"not run at {self.scale}"
 
     def read_table(self, name: str) -> pandas.DataFrame:
-        """Read <name>.csv of all analyses of the figure as one table."""
+        """Read <name>.csv of all analyses of the figure that are finished as one table.
+
+        Raises NothingAnalysedError if there is none.
+        """
+        if not self.evidence.analyses:
+            raise NothingAnalysedError
         tables = []
         for analysis in self.evidence.analyses:
             folder = self.results.analysis(self.evidence.paper, analysis)
@@ -166,6 +173,10 @@ def _read(file: Path) -> pandas.DataFrame:
         raise MissingFileError(file) from error
 
 
+class NothingAnalysedError(Exception):
+    """No analysis of a figure is finished, so that it has nothing to show."""
+
+
 @dataclass(frozen=True)
 class RenderedFigure:
     """A figure, the plotted data as the text of its CSV, and the text below it."""
@@ -196,17 +207,25 @@ def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFi
             shown_runs.append(run)
 
     # matplotlib takes a second to import, so errors in names are reported first.
-    from workflow_scripts.reporting.figures.style import use_style
+    from workflow_scripts.reporting.figures.style import make_empty_figure, use_style
 
     protocols = {"paper"}
     for scores in (*evidence.scores.values(), *evidence.analyses.values()):
         protocols.update(score.protocol for score in scores)
     protocol = find_worst_protocol(*protocols)
+    inputs = Inputs(display, shown_runs, results.folder, evidence)
     with use_style():
-        figure, plotted = draw(Inputs(display, shown_runs, results.folder, evidence), options)
+        try:
+            figure, plotted = draw(inputs, options)
+        except NothingAnalysedError:
+            figure, plotted = make_empty_figure(inputs.absence), make_score_table([], RUN_COLUMNS)
     plotted = plotted.assign(protocol=protocol)
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
+    for analysis in display.list_analyses():
+        missing = evidence.get_analysis_cause(analysis)
+        if missing:
+            notes.append(missing.sentence)
     for variant, reason in sorted(evidence.withheld.items()):
         notes.append(f"{variant} not shown, {reason}")
     for cause, count in Counter(causes).items():

@@ -97,6 +97,13 @@ def mark_not_run(axes: Axes, absence: str) -> None:
     axes.text(0.5, 0.5, absence, transform=axes.transAxes, **look)
 
 
+def make_empty_figure(absence: str) -> Figure:
+    """Make a figure of one empty panel that says why it is empty."""
+    figure = make_figure(PAGE, 1.2)
+    mark_not_run(figure.subplots(), absence)
+    return figure
+
+
 def save_figure(figure: Figure, files: FigureFiles, footer: str = "") -> None:
     """Write the figure as SVG and PNG, with a line of small print below it.
 
