@@ -93,7 +93,10 @@ def test_a_table_has_its_title_and_the_notes_below_it(committed: Results):
     assert table.attrs == wide.attrs and f"## {table.attrs['title']}\n" in text
     notes = table.attrs["notes"]
     assert len(notes) == text.count("\n- ") == 7
-    assert notes[1] == "Numbers in percent." and "the cosine of [CLS] with" in notes[0]
+    assert (
+        notes[1] == "Numbers in percent; a correlation is 100 times r."
+        and "the cosine of [CLS] with" in notes[0]
+    )
     assert all(note.replace("[", r"\[").replace("]", r"\]") in text for note in notes)
 
 

@@ -303,6 +303,9 @@ def test_units_are_said_once_each():
     assert layout.describe_units(CELLS) == "Numbers in percent."
     said = "Units: percent (exact match), nats (attention kl, attention kl test)."
     assert layout.describe_units([*CELLS, *others]) == said
+    correlation = replace(MEASURED, metric="pearson")
+    said = "Numbers in percent; a correlation is 100 times r."
+    assert layout.describe_units([*CELLS, correlation]) == said
 
 
 def test_published_numbers_are_shown_without_tex():

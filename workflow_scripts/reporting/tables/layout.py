@@ -16,6 +16,7 @@ from workflow_scripts.reporting.tables.cells import (
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
 WITHOUT_INTERVAL = 2  # seeds
+CORRELATIONS = ("pearson", "spearman", "matthews")  # metrics, of evaluation.sentence_metrics
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
     "paper": "Protocol paper: the paper's own data, models and schedules. "
@@ -165,14 +166,19 @@ def use_non_breaking_spaces(text: str) -> str:
 
 
 def describe_units(cells: list[Cell]) -> str:
-    """Format `Numbers in percent.`, or the metrics of each unit."""
+    """Format `Numbers in percent.`, or the metrics of each unit; and what a correlation is in."""
     measures: dict[str, list[str]] = {}
-    for metric, unit in {cell.metric: cell.unit for cell in cells}.items():
+    units = {cell.metric: cell.unit for cell in cells}
+    for metric, unit in units.items():
         measures.setdefault(unit, []).append(metric.replace("_", " "))
     if len(measures) == 1:
-        return f"Numbers in {cells[0].unit}."
-    named = [f"{unit} ({', '.join(names)})" for unit, names in measures.items()]
-    return f"Units: {', '.join(named)}."
+        text = f"Numbers in {cells[0].unit}"
+    else:
+        named = [f"{unit} ({', '.join(names)})" for unit, names in measures.items()]
+        text = f"Units: {', '.join(named)}"
+    if units.keys() & set(CORRELATIONS):
+        text += "; a correlation is 100 times r"
+    return f"{text}."
 
 
 def describe_blocks(measured: list[Cell]) -> str:
