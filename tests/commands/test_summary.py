@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyses.small_runs import ROOT, add_run
+from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import REFERENCE
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.summary import format_time_taken
 from workflow_scripts.common.files import write_json
-from workflow_scripts.evaluation.scores import read_scores, write_scores
 
 CONFIG = {"papers": ["cat"], "scale": "small"}
 
@@ -139,43 +138,3 @@ def test_with_a_committed_paper_the_committed_verdicts_are_said(checkout, capsys
     lines = summarise(capsys, "--seconds", "60", "--", *words)
     assert [line for line in lines if line.startswith("The papers, by results/reference/small")]
     assert not any("mine" in line for line in lines)
-
-
-SCORES = "results/small/runs/{}/eval/scores.csv"
-
-
-def add_scores(run: str, name: str = "small") -> str:
-    """A run with three scores: of two whole splits, and of a subset."""
-    add_run(Path("results") / name, run)
-    file = Path(SCORES.format(run))
-    (row,) = read_scores(file)
-    others = [{"split": "in_distribution", "value": 99.5}, {"subset": "run", "value": 1.0}]
-    write_scores(file, [row, *(row | other for other in others)])
-    return str(file)
-
-
-def test_a_call_for_the_scores_of_a_run_ends_with_them(checkout, capsys):
-    file = add_scores("scan-jump-x2/transformer/default/seed-61")
-    first, *scores = summarise(capsys, "--", file)
-    assert first == f"Made: {file}"
-    assert [" ".join(line.split()) for line in scores] == [
-        "test exact_match 12.50 percent, n 100",
-        "in_distribution exact_match 99.50 percent, n 100",
-    ]
-
-
-def test_scores_of_a_planned_seed_are_not_shown(checkout, capsys):
-    file = add_scores("scan-jump-x2/transformer/default/seed-101")
-    assert summarise(capsys, "--", file) == [
-        f"Made: {file}",
-        "  a planned seed: tables show its scores when all planned seeds have theirs",
-    ]
-
-
-def test_of_many_files_some_are_named(checkout, capsys):
-    files = [f"results/small/{number}.csv" for number in range(8)]
-    Path("results/small").mkdir()
-    for file in files:
-        Path(file).touch()
-    lines = summarise(capsys, "--", *files, "results/small/missing.csv")
-    assert lines == [f"Made: {file}" for file in files[:6]] + ["Made: 2 more files"]

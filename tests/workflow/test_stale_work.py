@@ -171,12 +171,14 @@ def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
     assert work.hours.upper == pytest.approx(200 * one.hours.upper)
 
 
-def test_gated_models_that_are_to_be_downloaded_are_named():
-    jobs = [
-        make_full_job("fetch_model", model=model)
-        for model in ("google/gemma-2b", "openai-community/gpt2")
-    ]
-    work = make_full_work(*jobs)
-    (line,) = work.describe()
+def test_gated_models_that_are_to_be_downloaded_are_named(monkeypatch: pytest.MonkeyPatch):
+    models = ("google/gemma-2b", "openai-community/gpt2")
+    gated, free = (make_full_job("fetch_model", model=model) for model in models)
+    monkeypatch.setenv("HF_TOKEN_PATH", "/nowhere")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    (line,) = make_full_work(gated, free).describe()
     assert line.startswith("gated models: google/gemma-2b; accept their licences, and set HF_TOKEN")
-    assert make_full_work(jobs[1]).describe() == []
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    (line,) = make_full_work(gated, free).describe()
+    assert line.endswith("google/gemma-2b; the token's owner must have accepted their licences")
+    assert make_full_work(free).describe() == []

@@ -52,7 +52,8 @@ def test_jobs_are_counted_and_the_live_part_is_taken_away(project):
     lines = [line.strip() for line in on_a_terminal(["./reproduce", *targets], project.root)]
     assert "2 jobs: 2 prepare" in lines
     assert [line[:12] for line in lines if line.startswith("✓")] == ["✓ 1/2 prepar", "✓ 2/2 prepar"]
-    assert re.fullmatch(r"2 jobs done in \d:\d\d", lines[-1])
+    assert re.fullmatch(r"2 jobs done in \d:\d\d", lines[-3])
+    assert lines[-2:] == [f"Made: {target}" for target in targets]
 
 
 @pytest.mark.parametrize("columns", [pytest.param(80, marks=pytest.mark.faults), 160])

@@ -17,7 +17,6 @@ from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
 from workflow_scripts.reporting.claims.verdicts import DECIDED
 from workflow_scripts.reporting.committed.recomputing import describe_verdicts
-from workflow_scripts.reporting.evidence.made_files import describe_made_files
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,
@@ -48,18 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the end of a call; nothing if the scale was never finished.
-
-    A call for single files ends with these.
-    """
+    """Print the end of a call; nothing if the scale was never finished."""
     words = get_snakemake_arguments(args)
-    call = parse_call(words)
-    config = call.config
+    config = parse_call(words).config
     catalogue = load_catalogue()
-    if any("/" in target for target in call.targets):
-        for line in describe_made_files(catalogue, call.targets):
-            print(line)
-        return
     results = RESULTS.scale(config.scale)
     if not results.config.exists():
         return

@@ -167,7 +167,7 @@ class CallWork:
         return [line for line in lines if line]
 
     def describe_gated(self) -> str | None:
-        """Return the line about models whose licence is to be accepted; None without such a model.
+        """Return the line about models whose licence must have been accepted; None without one.
 
         They are among those that the call downloads.
         """
@@ -176,10 +176,12 @@ class CallWork:
         gated = sorted(model for model in models if repositories[model].gated)
         if not gated:
             return None
-        return (
-            f"gated models: {', '.join(gated)}; accept their licences, and set HF_TOKEN (without a "
-            "token that has access their runs are `not run`)"
-        )
+        from huggingface_hub import get_token
+
+        advice = "accept their licences, and set HF_TOKEN: without it their runs are `not run`"
+        if get_token():
+            advice = "the token's owner must have accepted their licences"
+        return f"gated models: {', '.join(gated)}; {advice}"
 
     def describe_stale(self) -> str | None:
         """Return the line about what is done again; None if that is little and no training."""

@@ -1,34 +1,45 @@
-"""Say what a call for single files has made: their paths, and the scores of a run."""
+"""Print what a call for single files has made: their paths, and the scores of a run."""
 
-from collections.abc import Iterable, Iterator
+import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.common.result_folders import EvaluationFolder, RunFolder
-from workflow_scripts.config.catalogue import Catalogue, parse_run
-from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.common.result_folders import RESULTS, RunFolder
 
 SHOWN_FILES = 6
 SHOWN_SCORES = 12
 
 
-def describe_made_files(catalogue: Catalogue, targets: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each file that is there, and lines for the scores of a single run."""
-    files = [Path(target) for target in targets if Path(target).is_file()]
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print a line for each file that is there, and the scores if it is the scores of one run."""
+    files = [file for file in args.files if file.is_file()]
     for file in files[:SHOWN_FILES]:
-        yield f"Made: {file}"
+        print(f"Made: {file}")
     if len(files) > SHOWN_FILES:
-        yield f"Made: {len(files) - SHOWN_FILES} more files"
-    if len(files) == 1 and files[0] == EvaluationFolder(files[0].parent).scores:
+        print(f"Made: {len(files) - SHOWN_FILES} more files")
+    if len(files) == 1:
         run = RunFolder(files[0].parent.parent)
-        if files[0] == run.evaluation.scores:
-            yield from describe_scores(catalogue, run)
+        in_results = run.path.is_relative_to(RESULTS.path)
+        if in_results and files[0] == run.evaluation.scores:
+            print("\n".join(describe_scores(run)))
 
 
-def describe_scores(catalogue: Catalogue, folder: RunFolder) -> Iterator[str]:
+def describe_scores(folder: RunFolder) -> Iterator[str]:
     """Yield the scores of a run on whole splits, those of a planned seed excepted.
 
     Of several readouts only those of the weights that validation chose, if they have scores.
     """
+    # Imported here, since most files have no scores.
+    from workflow_scripts.config.catalogue import parse_run
+    from workflow_scripts.config.loading import load_catalogue
+    from workflow_scripts.evaluation.scores import read_scores
+
+    catalogue = load_catalogue()
     run = parse_run(catalogue, folder.name)
     scale = folder.scale.path.name
     for paper in catalogue.papers.values():
