@@ -259,7 +259,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_results(
     runs, tmp_path
 ):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workflow.four_rows import PAPER
 from tests.workflow.projects import Project
-from tests.workflow.test_show_finished import PAPER
 
 ABOVE_HALF = "mine/works-above-half"
 
@@ -36,8 +36,11 @@ def list_made(project: Project) -> set[str]:
 
 @pytest.fixture
 def mine(project: Project) -> Project:
-    """A paper with four short trainings."""
-    project.add_paper(PAPER)
+    """A paper with two short trainings; two of its rows have none."""
+    others = ", sq-transformer: [srl], lrf: [default]"
+    experiments = PAPER["experiments.yaml"]
+    assert others in experiments
+    project.add_paper(PAPER | {"experiments.yaml": experiments.replace(others, "")})
     project.set_demo_steps(3)
     return project
 

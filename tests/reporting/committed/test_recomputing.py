@@ -65,6 +65,7 @@ def count_committed() -> tuple[dict[str, int], int]:
     return verdicts, len(scores)
 
 
+@pytest.mark.slow
 def test_one_line_says_what_the_committed_claims_come_to(checkout, capsys):
     code, line, errors = verify_claims(capsys)
     verdicts, scores = count_committed()
