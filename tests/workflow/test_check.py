@@ -161,7 +161,6 @@ def test_results_with_snakemakes_records_are_current_in_another_folder(
     assert planned(project) == {"train", "evaluate"}
 
 
-@pytest.mark.faults
 def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project, tmp_path: Path):
     project = copy_results(made_once, tmp_path, "results")
     weights = {
