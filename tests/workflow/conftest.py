@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared_folders import make_once
 from tests.workflow.projects import (
     ROOT,
     SCORES,
@@ -14,6 +15,8 @@ from tests.workflow.projects import (
     plain_environment,
     whole_copy,
 )
+
+STALE = "stale.txt"
 
 
 @pytest.fixture
@@ -25,11 +28,14 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run of three steps, with its data and its scores."""
-    project = copied(tmp_path_factory.mktemp("made"))
+    return Project(make_once(tmp_path_factory, "made", make_short_run))
+
+
+def make_short_run(folder: Path) -> None:
+    project = copied(folder)
     project.set_demo_steps(3)
     with plain_environment():
         project.make(SCORES)
-    return project
 
 
 @pytest.fixture
@@ -45,14 +51,21 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     if not (ROOT / "results/demo/config.json").exists():
         pytest.skip("no finished demo: run ./reproduce first")
-    root = tmp_path_factory.mktemp("finished")
-    project = copied(root)
-    add_demo(project)
-    if stale := project.planned():
+    root = make_once(tmp_path_factory, "finished", copy_finished_demo)
+    if stale := (root / STALE).read_text():
         pytest.skip(
-            f"results/demo is not up to date ({len(stale)} files are stale): run ./reproduce first"
+            f"results/demo is not up to date ({stale} files are stale): run ./reproduce first"
         )
     return root
+
+
+def copy_finished_demo(folder: Path) -> None:
+    """Copy results/demo, and write to STALE how many of its files are stale, if any are."""
+    project = copied(folder)
+    add_demo(project)
+    with plain_environment():
+        stale = project.planned()
+    (folder / STALE).write_text(str(len(stale)) if stale else "")
 
 
 @pytest.fixture
