@@ -18,9 +18,9 @@ def copy_project(folder: Path) -> Path:
 
 
 def edit(file: Path, change) -> None:
-    content = yaml.safe_load(file.read_text())
+    content = yaml.load(file.read_text(), yaml.CSafeLoader)
     change(content)
-    file.write_text(yaml.safe_dump(content, sort_keys=False))
+    file.write_text(yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False))
 
 
 def name_planned_seeds(content: dict, seeds: list[int]) -> None:

@@ -58,6 +58,7 @@ def parse_yaml(content: bytes, path: str | Path) -> Any:
         raise UserError(f"{path}{line}: not valid YAML ({problem})") from error
 
 
+@lru_cache(maxsize=128)  # a command reads the same files more than once
 def _check_yaml_depth(text: str) -> None:
     """Raise MarkedYAMLError for too many levels, at which the loader would exhaust the stack."""
     depth = 0

@@ -178,8 +178,11 @@ class TableDisplay(FileEntry):
     def cells(self) -> list[TableCell]:
         """The cells, row by row."""
         cells = []
+        templates = [TableCell.model_construct(**_get_set_values(part)) for part in self.columns]
         for row in self.rows:
-            cells += [_make_cell(row, column) for column in self.columns]
+            # Both are validated, and the row wins.
+            values = _get_set_values(row)
+            cells += [template.model_copy(update=values) for template in templates]
         return cells
 
     @cached_property
@@ -211,11 +214,9 @@ class TableDisplay(FileEntry):
         return list(dict.fromkeys(names))
 
 
-def _make_cell(row: Row, column: Column) -> TableCell:
-    """Make the cell of a row and a column; both are validated, and the row wins."""
-    values = {name: getattr(column, name) for name in column.model_fields_set}
-    values |= {name: getattr(row, name) for name in row.model_fields_set}
-    return TableCell.model_construct(**values)
+def _get_set_values(part: Row | Column) -> dict[str, Any]:
+    """Return what the file says of a row or a column, without defaults."""
+    return {name: getattr(part, name) for name in part.model_fields_set}
 
 
 class ShownRuns(StrictModel):
