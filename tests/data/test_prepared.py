@@ -347,14 +347,14 @@ def test_whatever_byte_of_a_table_is_wrong_it_is_read_whole_or_refused(tmp_path)
     pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / file, compression="zstd")
     content = (tmp_path / file).read_bytes()
     for place, byte in enumerate(content):
-        for wrong in (0, byte ^ 255):
-            (tmp_path / file).write_bytes(content[:place] + bytes([wrong]) + content[place + 1 :])
-            try:
-                assert {read_table(tmp_path, "train", [column]).num_rows for column in rows} == {40}
-            except UserError as error:
-                assert "\n" not in str(error)
-                refused += 1
-    assert refused > len(content) / 2
+        wrong = (0, byte ^ 255)[place % 2]
+        (tmp_path / file).write_bytes(content[:place] + bytes([wrong]) + content[place + 1 :])
+        try:
+            assert {read_table(tmp_path, "train", [column]).num_rows for column in rows} == {40}
+        except UserError as error:
+            assert "\n" not in str(error)
+            refused += 1
+    assert refused > len(content) / 4
 
 
 @pytest.mark.parametrize(

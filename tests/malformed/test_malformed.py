@@ -36,10 +36,10 @@ DAMAGED = [
 ]
 
 
-# Of YAML files, which take long, every fifth damage is tried in each call, else every second; the
+# Of YAML files, which take long, every fifth damage is tried in each call, else every third; the
 # others by `-m many`.
 USUAL = [
-    pytest.param(*case, marks=pytest.mark.many if number % (5 if case[2] == "yaml" else 2) else ())
+    pytest.param(*case, marks=pytest.mark.many if number % (5 if case[2] == "yaml" else 3) else ())
     for number, case in enumerate(DAMAGED)
 ]
 

@@ -59,7 +59,7 @@ def test_every_pair_is_tried_and_the_best_by_validation_is_chosen(place):
     "when",
     [
         pytest.param("done.json", id="a pair is done", marks=pytest.mark.faults),
-        pytest.param("0.003-50/step-*", id="inside of the second"),
+        pytest.param("0.003-50/step-*", id="inside of the second", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):

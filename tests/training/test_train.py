@@ -231,6 +231,7 @@ def test_a_warm_up_that_outlasts_the_run_is_a_warning(capsys, toy, tmp_path, war
     assert said.count("warning: the warm-up of 4 steps is no shorter") == warned
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
     ours, theirs = pty.openpty()
     arguments = (

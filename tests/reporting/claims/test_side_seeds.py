@@ -150,6 +150,7 @@ def test_three_seeds_in_a_row_are_a_range(seeds, text):
     assert format_seeds(seeds) == text
 
 
+@pytest.mark.slow
 def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
