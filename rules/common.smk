@@ -131,7 +131,6 @@ onstart:
 if workflow.is_main_process:
     atexit.register(print_end_of_dry_run)
 
-
 # Options of a command that change no result (device, mirror, models) or that the fingerprint has
 # (precision) are strings under `resources:`. As parameters they would rerun jobs when they change,
 # and `snakemake --lint` refuses a command with the name of a global. Snakemake does nothing with a

@@ -98,7 +98,7 @@ FILES = sorted(path.relative_to(ROOT) for pattern in PATTERNS for path in ROOT.g
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObject):

@@ -1,9 +1,12 @@
 """The committed verdicts follow from the committed scores, by seed, of the same folder."""
 
+import pytest
+
 from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import REFERENCE, write_reference
 
 
+@pytest.mark.slow
 def test_verdicts_follow_from_scores(tmp_path, monkeypatch):
     """Where results are added: `python -m tests.reporting.reference` writes both files."""
     monkeypatch.chdir(ROOT)

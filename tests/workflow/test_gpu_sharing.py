@@ -204,11 +204,8 @@ def test_a_daemon_that_runs_already_is_used_and_continues(project_with_job, tool
         os.kill(int(daemon.read_text()), signal.SIGKILL)
 
 
-@pytest.mark.quick_faults
-@pytest.mark.parametrize(
-    "fault",
-    ["echo 'cannot bind the socket' >&2; exit 1", pytest.param("exit 0", marks=pytest.mark.slow)],
-)
+@pytest.mark.faults
+@pytest.mark.parametrize("fault", ["echo 'cannot bind the socket' >&2; exit 1", "exit 0"])
 def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeypatch):
     tools.add_smi(70, 30)
     tools.add_mps(fault)

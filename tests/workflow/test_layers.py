@@ -133,6 +133,7 @@ class Options(StrictModel, MeasureOptions):
 """
 
 
+@pytest.mark.slow
 def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
     package, run = demo.root / "workflow_scripts", "scan-jump-x2/mine/default/seed-1"
     for name, text in {

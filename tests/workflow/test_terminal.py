@@ -56,7 +56,8 @@ def test_jobs_are_counted_and_the_live_part_is_taken_away(project):
     assert lines[-2:] == [f"Made: {target}" for target in targets]
 
 
-@pytest.mark.parametrize("columns", [pytest.param(80, marks=pytest.mark.faults), 160])
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 160])
 def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, columns):
     """On a narrow terminal below the name of the run, else next to it."""
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
