@@ -7,7 +7,7 @@ import pytest
 from tests.analyses.small_runs import ROOT, add_run
 from tests.workflow.four_rows import PAPER
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.files import read_csv, write_json
 
 WORDS = ["preview", "--scale", "demo", "--papers", "mine"]
 WORKS = "scan-jump-x2/transformer/default/seed-1"
@@ -26,6 +26,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def add_scored_run(name: str, accuracy: float = 12.5) -> None:
+    """A run of the demo with its scores, and the manifest that its evaluation writes last."""
+    run = add_run(Path("results/demo"), name, accuracy)
+    write_json(run.folder / "eval/evaluation.json", {})
+
+
 def list_files(folder: Path) -> set[Path]:
     return {file for file in folder.rglob("*") if file.is_file()}
 
@@ -38,7 +44,7 @@ def read_statuses() -> dict[str, tuple[str, str]]:
 
 
 def test_what_is_finished_is_shown_and_the_rest_named(capsys: pytest.CaptureFixture[str]):
-    add_run(Path("results/demo"), WORKS, accuracy=62.5)
+    add_scored_run(WORKS, accuracy=62.5)
     before = list_files(Path("results/demo"))
     assert main(WORDS) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -66,9 +72,9 @@ def test_what_is_finished_is_shown_and_the_rest_named(capsys: pytest.CaptureFixt
 
 
 def test_a_second_preview_has_what_was_finished_since():
-    add_run(Path("results/demo"), WORKS)
+    add_scored_run(WORKS)
     assert main(WORDS) == 0
-    add_run(Path("results/demo"), CRASHES)
+    add_scored_run(CRASHES)
     assert main(WORDS) == 0
     assert read_statuses()["crashes/SCAN"] == ("measured", "")
 
@@ -83,6 +89,6 @@ def test_a_second_preview_has_what_was_finished_since():
 )
 def test_what_it_refuses(words: list[str], error: str, capsys: pytest.CaptureFixture[str]):
     if words:
-        add_run(Path("results/demo"), WORKS)
+        add_scored_run(WORKS)
     assert main(["preview", "--scale", "demo", *words, "--config", "papers=[mine]"]) == 1
     assert capsys.readouterr().err.startswith(f"error: {error}")

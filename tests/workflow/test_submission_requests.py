@@ -9,6 +9,7 @@ def test_jobs_with_the_same_gpu_and_place_are_one_line():
     long = TRAINING | {"runtime": 24 * 60, "mem_mb": 108_000}
     analysis = {"runtime": 60, "mem_mb": 4000, "slurm_partition": "cpu"}
     requests = [
+        read_request("mine", analysis),
         read_request("analyse", analysis),
         read_request("train", TRAINING),
         read_request("train", long),
@@ -17,6 +18,7 @@ def test_jobs_with_the_same_gpu_and_place_are_one_line():
         "The first attempts of these jobs ask SLURM for",
         "      2 train          0.38-24 h, 10-108 GB, --gpus=1, the default partition",
         "      1 analyse        1 h, 4 GB, no GPU, partition cpu",
+        "      1 mine           1 h, 4 GB, no GPU, partition cpu",
     ]
     assert describe_requests([]) == []
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print a line for each file that is there, and the scores if it is the scores of one run."""
+    """Print a line for each file that is there; after a single scores.csv of a run, its scores."""
     files = [file for file in args.files if file.is_file()]
     for file in files[:SHOWN_FILES]:
         print(f"Made: {file}")
@@ -34,7 +34,7 @@ def describe_scores(folder: RunFolder) -> Iterator[str]:
 
     Of several readouts only those of the weights that validation chose, if they have scores.
     """
-    # Imported here, since most files have no scores.
+    # Imported here, because these modules take most of the time and few calls need them.
     from workflow_scripts.config.catalogue import parse_run
     from workflow_scripts.config.loading import load_catalogue
     from workflow_scripts.evaluation.scores import read_scores

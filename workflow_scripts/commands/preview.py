@@ -15,7 +15,6 @@ from workflow_scripts.commands.table import write_table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
-from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
@@ -30,6 +29,7 @@ from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.site.run_page import format_run_page
 from workflow_scripts.reporting.tables.table import make_table
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
+from workflow_scripts.workflow.run_export import is_scored
 
 FOLDER = RESULTS.path / "preview"
 
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
     if out.runs.exists():
         raise UserError(f"{out.path} has results of runs; choose another folder with --out")
     runs = list_requested_runs(catalogue, config)
-    finished = [run for run in runs if has_scores(results, run)]
+    finished = [run for run in runs if is_scored(run, config.scale)]
     if not finished:
         raise UserError(f"none of the {len(runs)} runs is finished in {results.path}")
     unfinished = find_unfinished(catalogue, config, results)
@@ -77,19 +77,13 @@ def main(args: argparse.Namespace) -> None:
     print(f"Page: {out.page}")
 
 
-def has_scores(results: ScaleFolder, run: Run) -> bool:
-    """Whether a run has its scores. Files are complete as soon as they are there."""
-    folder = results.run(run)
-    return folder.first_manifest.exists() and folder.evaluation.scores.exists()
-
-
 def find_unfinished(catalogue: Catalogue, config: Config, results: ScaleFolder) -> Unfinished:
     """Find the scores and analyses of a configuration that are not there."""
     causes: dict[Path, Cause] = {}
     for run in list_requested_runs(catalogue, config):
         folder = results.run(run)
         cause = Cause(word="not finished", sentence=f"{run} is not finished")
-        if not has_scores(results, run):
+        if not is_scored(run, config.scale):
             causes[folder.evaluation.scores] = cause
         if not folder.interventions.scores.exists():
             causes[folder.interventions.scores] = cause

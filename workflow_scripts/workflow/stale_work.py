@@ -1,7 +1,7 @@
-"""Say in one line, before a call starts, what it would do again, why, and how long that takes.
+"""Say, before a call starts, what it would do again and why, and how long its jobs take.
 
-A job is done again if its results are there. For jobs that run for the first time the line says
-only how long they take.
+That is one line for jobs whose results are there and one for jobs that run for the first time. A
+third line names models whose licence must have been accepted.
 """
 
 from collections import Counter
@@ -127,6 +127,7 @@ class CallWork:
         return self.gpu_hours.estimate_job(job.rule, run)
 
     def _estimate_seconds(self, job: JobToRun) -> float | None:
+        """Estimate the seconds by step times, else by the last time; None without either."""
         if job.stage not in OF_VARIANTS:
             return self._find_last(job) or self._estimate_alone(job)
         seconds = self._estimate_alone(job)
@@ -162,7 +163,7 @@ class CallWork:
         return self.select_work(is_stale=True).has_more_than(STALE_HOURS)
 
     def describe(self) -> list[str]:
-        """Return the lines about what is done, of which a call is to say something."""
+        """Return the lines that a call prints: on long work, and on gated models."""
         lines = (self.describe_first(), self.describe_stale(), self.describe_gated())
         return [line for line in lines if line]
 
@@ -176,7 +177,7 @@ class CallWork:
         gated = sorted(model for model in models if repositories[model].gated)
         if not gated:
             return None
-        from huggingface_hub import get_token
+        from huggingface_hub import get_token  # not at the start: few calls need it
 
         advice = "accept their licences, and set HF_TOKEN: without it their runs are `not run`"
         if get_token():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Rules that are submitted, in the order of the data flow.
+# Rules that are submitted, in the order of the data flow. Those of a user come after them.
 RULES = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
 # Resources that say where a job runs.
 LOCATION = ("slurm_partition", "slurm_account", "qos", "constraint")
@@ -53,7 +53,8 @@ def format_gpu(resources: Mapping[str, Any]) -> str:
 def describe_requests(requests: Iterable[SlurmRequest]) -> list[str]:
     """Describe requests, those of a rule for the same GPU and partition in a line."""
     groups: dict[tuple[str, str, str], list[SlurmRequest]] = {}
-    for request in sorted(requests, key=lambda request: RULES.index(request.rule)):
+    places = {rule: place for place, rule in enumerate(RULES)}
+    for request in sorted(requests, key=lambda request: places.get(request.rule, len(places))):
         key = (request.rule, request.gpu, request.location)
         groups.setdefault(key, []).append(request)
     if not groups:

@@ -1,8 +1,8 @@
-"""Print what a call does before it starts, and ask in a terminal whether to do so much again."""
+"""Print what a call does before it starts; ask in a terminal before long work is done again."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
@@ -45,8 +45,8 @@ def list_requests(dag: Any) -> Iterator[SlurmRequest]:
             yield read_request(job.rule.name, resources)
 
 
-def print_dry_run(work: CallWork, requests: Iterator[SlurmRequest]) -> None:
-    """Print the hours and requests of the jobs that a dry run has listed."""
+def print_dry_run(work: CallWork, requests: Iterable[SlurmRequest]) -> None:
+    """Print what the jobs of a dry run ask SLURM for, their hours, and gated models."""
     if os.environ.get(MODE) == "nothing":
         return
     for line in (*describe_requests(requests), *work.describe()):
