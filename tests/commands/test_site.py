@@ -2,7 +2,9 @@
 builds the site.
 """
 
+from collections import defaultdict
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,6 +28,19 @@ def test_the_pictures_are_those_of_the_committed_results(tmp_path):
         ElementTree.fromstring(text)
         assert len(text) < 30_000 and ("#0d1117" in text) == (ground == "#0d1117")
         assert "CAT_comp is closer to people on BiRD than BERT" in text
+
+
+def test_no_lines_of_the_pictures_overlap():
+    picture = ElementTree.parse(ROOT / "docs/pictures/overview-light.svg").getroot()
+    heights = defaultdict(list)
+    for text in picture.iter("{http://www.w3.org/2000/svg}text"):
+        heights[text.get("x")].append(float(text.get("y")))
+    assert len(heights) == 3  # the columns: statements, verdicts, published effects
+    for column in heights.values():
+        assert all(below - above >= 13 for above, below in pairwise(sorted(column)))
+    # README shows it some 840 pixels wide, and it is to be 600 high there at most.
+    _, _, width, height = map(float, picture.get("viewBox").split())
+    assert height * 840 / width <= 600
 
 
 def test_without_sphinx_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):

@@ -71,7 +71,7 @@ def test_one_line_says_what_the_committed_claims_come_to(checkout, capsys):
     verdicts, scores = count_committed()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     assert line == (
-        f"{sum(verdicts.values())} primary claims (11 of papers, 1 control of ours) "
+        f"{sum(verdicts.values())} primary claims (13 of papers, 2 controls of ours) "
         f"recomputed from {scores:,} committed scores "
         f"(3 claims also from predictions): {counts}, equal to README.md"
     )
@@ -220,12 +220,13 @@ def test_changed_predictions_are_an_error(checkout, capsys):
 def test_all_of_the_committed_results_agree(checkout, capsys):
     assert main(["verify", "results/reference/small"]) == 0
     first, predictions, *unanswered, tables, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("12 primary claims (11 of papers, 1 control of ours) recomputed ")
+    assert first.startswith("15 primary claims (13 of papers, 2 controls of ours) recomputed ")
     # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN
     assert predictions.endswith(f"scores of {72 + 16 + 10} runs from predictions")
     assert [text.split(":")[0].strip() for text in unanswered] == [
         "bird",
         "cognition",
+        "cognition-compounds",
         "sst",
         "sst2",
     ]

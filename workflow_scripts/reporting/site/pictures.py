@@ -23,13 +23,15 @@ from workflow_scripts.reporting.site.drawings import (
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, read_measured_claims
 from workflow_scripts.reporting.site.page_sources import count_by_verdict, name_paper
 
-# In pixels: the picture, what is free at either side, and the heights of head, paper, claim, line.
+# In pixels: the picture, what is free at either side, and the heights of head, paper, line, and of a
+# claim, whose statement has two lines or fewer.
 WIDTH = 960
 SIDE = 10
 HEAD = 78
 PAPER_HEIGHT = 25
-CLAIM_HEIGHT = 34
-LINE = 15
+CLAIM_HEIGHT = 32
+LINE = 14
+STRIP_HEIGHT = 24
 # The columns: statement, drawing, verdict with numbers.
 DRAWING_LEFT = 430
 DRAWING_RIGHT = 684
@@ -73,8 +75,10 @@ def draw_overview(
         body += draw_text(SIDE, y + 17, name_paper(catalogue, paper), "paper")
         y += PAPER_HEIGHT
         for claim in of_paper:
-            body += draw_primary_claim(claim, y)
-            y += CLAIM_HEIGHT
+            lines = split_statement(claim.row)
+            height = max(CLAIM_HEIGHT, LINE * len(lines) + 4)
+            body += draw_primary_claim(claim, lines, y, height)
+            y += height
     box = f'viewBox="0 0 {WIDTH} {y + SIDE}" role="img"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{title}</title>'
     return f"{head}{_make_style(theme)}{body}</svg>\n"
@@ -89,20 +93,24 @@ def describe_kinds(primary: list[MeasuredClaim], decided: list[MeasuredClaim]) -
     return text
 
 
-def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
-    """Draw the row of a claim: its statement, its effect, and its verdict with the numbers."""
-    row = claim.row
-    middle = top + CLAIM_HEIGHT / 2
+def split_statement(row: ClaimRow) -> list[str]:
+    """Return the lines of a claim's statement."""
     text = row.statement
     if row.is_control:
         text += " (a control of ours)"
-    statement = textwrap.wrap(text, CHARACTERS)
+    return textwrap.wrap(text, CHARACTERS)
+
+
+def draw_primary_claim(claim: MeasuredClaim, statement: list[str], top: int, height: int) -> str:
+    """Draw the row of a claim: its statement, its effect, and its verdict with the numbers."""
+    row = claim.row
+    middle = top + height / 2
     first_line = middle + 5 - LINE * (len(statement) - 1) / 2
     body = "".join(
         draw_text(SIDE, first_line + LINE * number, line, "label")
         for number, line in enumerate(statement)
     )
-    body += draw_effect_strip(claim, top + 4, top + CLAIM_HEIGHT - 4)
+    body += draw_effect_strip(claim, middle - STRIP_HEIGHT / 2, middle + STRIP_HEIGHT / 2)
     body += draw_text(VERDICT_LEFT, middle - 2, row.verdict, f"verdict {claim.verdict_class}")
     body += draw_text(VERDICT_LEFT, middle + 12, describe_effect(row), "tick")
     published = format_published_effect(row)
@@ -111,15 +119,15 @@ def draw_primary_claim(claim: MeasuredClaim, top: int) -> str:
     return body
 
 
-def draw_effect_strip(claim: MeasuredClaim, top: int, bottom: int) -> str:
+def draw_effect_strip(claim: MeasuredClaim, top: float, bottom: float) -> str:
     """Draw effect and interval on an axis without numbers, with what is claimed and published."""
     row = claim.row
     values = [row.effect, row.ci_low, row.ci_high, row.margin, row.smallest_effect]
     axis = make_axis([*values, row.published_effect], DRAWING_LEFT, DRAWING_RIGHT)
     middle = (top + bottom) / 2
     edge = axis.place(row.margin)
-    size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'
-    body = f'<rect x="{edge:g}" y="{top}" {size} class="claimed"/>'
+    size = f'width="{axis.right - edge:.1f}" height="{bottom - top:g}"'
+    body = f'<rect x="{edge:g}" y="{top:g}" {size} class="claimed"/>'
     body += draw_line(axis.place(0), top, axis.place(0), bottom, "zero")
     body += draw_line(edge, top, edge, bottom, "margin")
     if row.smallest_effect is not None and row.smallest_effect != row.margin:
