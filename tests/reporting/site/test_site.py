@@ -159,6 +159,16 @@ def test_a_papers_page_folds_all_but_its_primary_claims(small):
         assert folded
 
 
+def test_every_claim_with_a_number_is_drawn_in_the_table_of_its_unit(small):
+    source = read(small / "claims/index.html").source
+    table_rows = re.findall(r"<tr\b.*?</tr>", source, re.DOTALL)
+    for row in claims_of(RESULTS):
+        link = f'{make_slug(row["paper"] + "-" + row["claim"])}.html"'
+        (table_row,) = (text for text in table_rows if link in text)
+        has_number = bool(row["effect"] or row["published_effect"])
+        assert ('class="drawing"' in table_row) == has_number, row["claim"]
+
+
 def test_a_papers_page_has_its_tables_figures_and_notes(small):
     for paper, kinds in {
         "carma": ("tables", "figures"),

@@ -3,7 +3,7 @@
 import re
 import shutil
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,10 @@ from workflow_scripts.reporting.site.measured_claims import (
 
 LONGEST_LINK = 44  # letters of a title in a list of links
 LONGEST_ABBREVIATION = 6  # letters of the key of a paper
-CUT = 0.12  # share of the effects that are beyond either end of the axis that tables share
+# The share of effects that are beyond either end of the axis that tables share, if there are at
+# least as many values of a unit.
+CUT = 0.12
+MANY_VALUES = 100
 
 
 def name_paper(catalogue: Catalogue, key: str) -> str:
@@ -135,7 +138,7 @@ def list_common_values(
         "claims": claims,
         "by_paper": by_paper,
         "claim_pages": claim_pages,
-        "strip_axis": make_strip_axis(claims),
+        "strip_axes": make_strip_axes(claims),
     }
 
 
@@ -190,13 +193,22 @@ def write_claim_page(
     )
 
 
-def make_strip_axis(claims: Sequence[MeasuredClaim]) -> drawings.Axis:
-    """Make the axis that the rows of all tables of claims share, in points."""
-    points: list[float | None] = []
+def make_strip_axes(claims: Sequence[MeasuredClaim]) -> dict[str, drawings.Axis]:
+    """Make unit -> the axis that its rows share in all tables of claims.
+
+    Where there are many claims the axis leaves out the largest and the smallest effects.
+    """
+    values: defaultdict[str, list[float | None]] = defaultdict(list)
     for claim in claims:
-        if claim.row.unit == "points":
-            points += [claim.row.ci_low, claim.row.ci_high, claim.row.published_effect]
-    return drawings.make_axis(points, 6, 144, CUT)
+        row = claim.row
+        values[row.unit] += [row.ci_low, row.ci_high, row.published_effect]
+        if row.ci_low is None:
+            values[row.unit].append(row.effect)
+    axes = {}
+    for unit, of_unit in values.items():
+        cut = CUT if len(of_unit) >= MANY_VALUES else 0
+        axes[unit] = drawings.make_axis(of_unit, 6, 144, cut)
+    return axes
 
 
 def write_first_page(writer: PageWriter, claims: Sequence[MeasuredClaim]) -> None:

@@ -23,8 +23,8 @@ from workflow_scripts.reporting.site.drawings import (
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, read_measured_claims
 from workflow_scripts.reporting.site.page_sources import count_by_verdict, name_paper
 
-# In pixels: the picture, what is free at either side, and the heights of head, paper, line, and of a
-# claim, whose statement has two lines or fewer.
+# In pixels: the picture, what is free at either side, and the heights of head, paper, line, and of
+# a claim whose statement has two lines or fewer.
 WIDTH = 960
 SIDE = 10
 HEAD = 78
