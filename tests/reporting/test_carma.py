@@ -325,22 +325,23 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
         "accuracy": (no_loss, "SC, vocabulary/exact_match"),
         "consistency": (no_loss, "25% CS/consistency"),
     }
-    wanted |= {
-        f"cap-{depth}": (gain, f"CAP, {depth}/exact_match") for depth in ("first", "quarter")
-    }
+    for depth in ("first", "quarter"):
+        wanted[f"cap-{depth}"] = (gain, f"CAP, {depth}/exact_match")
+        wanted[f"cap-{depth}-common"] = wanted[f"cap-{depth}"]
     assert found.keys() == {f"{name}-sst-smollm" for name in wanted}
     for name, ((relation, measure, at_least, left, right), column) in wanted.items():
         claim = found[f"{name}-sst-smollm"]
+        is_control = name.endswith("-common")
+        table = "table-smollm-common" if is_control else "table-smollm"
         assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
-        assert (claim.left, claim.right) == (
-            f"table-smollm/{left}/{column}",
-            f"table-smollm/{right}/{column}",
-        )
+        assert (claim.left, claim.right) == (f"{table}/{left}/{column}", f"{table}/{right}/{column}")
+        assert (claim.kind == "control") == is_control
         assert claim.statement.endswith(", SmolLM2-135M")
-    cells = {cell["column"]: cell for cell in displays()["table-smollm"]["columns"]}
-    # A quarter of its depth: block 7 of 0 to 29.
-    assert (cells["CAP, first"]["layer"], cells["CAP, quarter"]["layer"]) == (1, round(29 / 4))
-    assert {cell["task"] for cell in cells.values()} == {"sst"}
+    for table in ("table-smollm", "table-smollm-common"):
+        cells = {cell["column"]: cell for cell in displays()[table]["columns"]}
+        # A quarter of its depth: block 7 of 0 to 29.
+        assert (cells["CAP, first"]["layer"], cells["CAP, quarter"]["layer"]) == (1, round(29 / 4))
+        assert {cell["task"] for cell in cells.values()} == {"sst"}
 
 
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
