@@ -334,7 +334,10 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
         is_control = name.endswith("-common")
         table = "table-smollm-common" if is_control else "table-smollm"
         assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
-        assert (claim.left, claim.right) == (f"{table}/{left}/{column}", f"{table}/{right}/{column}")
+        assert (claim.left, claim.right) == (
+            f"{table}/{left}/{column}",
+            f"{table}/{right}/{column}",
+        )
         assert (claim.kind == "control") == is_control
         assert claim.statement.endswith(", SmolLM2-135M")
     for table in ("table-smollm", "table-smollm-common"):
