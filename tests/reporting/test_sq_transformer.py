@@ -42,6 +42,7 @@ OF_DISPLAY = {
     "table6": "cognition",
 }
 OF_DISPLAY["table-compounds"] = "cognition-compounds"
+OF_DISPLAY["table-compounds-odds"] = "cognition-compounds"
 OF_DISPLAY |= {"table-cogs-types": "cogs", "table5": "cogs", "figure7": "cogs"}
 OF_DISPLAY |= dict.fromkeys(
     ["table-codes", "table-variants", "figure3", "figure6", "figure-codes"], JUMP
