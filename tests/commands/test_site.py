@@ -38,7 +38,7 @@ def test_no_lines_of_the_pictures_overlap():
     assert len(heights) == 3  # the columns: statements, verdicts, published effects
     for column in heights.values():
         assert all(below - above >= 13 for above, below in pairwise(sorted(column)))
-    # README shows it some 840 pixels wide, and it is to be 600 high there at most.
+    # README shows it about 840 pixels wide, where it must be at most 600 high.
     _, _, width, height = map(float, picture.get("viewBox").split())
     assert height * 840 / width <= 600
 
