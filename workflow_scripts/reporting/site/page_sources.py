@@ -16,7 +16,7 @@ from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.requested import list_claim_scales
 from workflow_scripts.reporting.claims import verdicts
-from workflow_scripts.reporting.claims.claim_rows import format_effect
+from workflow_scripts.reporting.claims.claim_rows import format_effect, format_published_effect
 from workflow_scripts.reporting.site import claim_words, drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import (
@@ -86,6 +86,7 @@ def make_environment() -> Environment:
         "list_pair_effects": claim_words.list_pair_effects,
         "name_sides": claim_words.name_sides,
         "format_effect": format_effect,
+        "format_published_effect": format_published_effect,
         "count": count_by_verdict,
     }
     return environment
