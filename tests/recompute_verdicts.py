@@ -145,8 +145,8 @@ def invert_rank_test(high, low, quantile):
     return value, kept[0], kept[-1]
 
 
-def judge(entry, quantile, sides, required, same_sign):
-    """Effect, ends of its interval, verdict. `same_sign` is the effect of another claim."""
+def judge(entry, quantile, sides, required, twin):
+    """Effect, ends of its interval, verdict. `twin` is the sides of a claim with the same sign."""
     measure, control, low_end, high_end = (
         CLAIMS[entry["claim"]][0],
         entry.get("control", {}),
@@ -182,14 +182,17 @@ def judge(entry, quantile, sides, required, same_sign):
     )
     worse, better = sorted((side.mean(0) for side in sides), key=np.mean)
     lowest = better.mean() - stats.t.ppf(quantile, len(better) - 1) * stats.sem(better)
-    passed = lowest > control.get("floor", -inf) + entry["smallest"] - entry.get("margin", 0)
+    distance = entry["smallest"] - entry.get("margin", 0) if "difference" in measure else 0
+    passed = lowest > control.get("floor", -inf) + distance
     passed &= control.get("perfect", inf) - worse.mean() >= entry.get("published", 0) / 2
     passed &= all(
         cells.mean(1).min() >= need["at_least"]
         for cells in required
         for need in control["requires"]
     )
-    passed &= "same_sign" not in control or same_sign * effect > 0
+    if twin and verdict == "reproduced":
+        better, worse = (change.get(measure.split()[-1], np.asarray)(side) for side in twin)
+        passed &= (better.mean() - worse.mean()) * effect > 0
     return effect, low_end, high_end, verdict if passed else "no verdict"
 
 
@@ -203,9 +206,9 @@ def check_claim(paper, plan, entry, known, files):
         entry.get("control", {}).get("same_sign"),
     )
     sides, required, runs, there = gather(name, files["scores"], seeds)
-    same_sign = np.subtract(*map(np.mean, gather(twin, files["scores"], seeds)[0])) if twin else nan
+    twin_sides = gather(twin, files["scores"], seeds)[0] if twin else None
     found = judge(
-        entry, plan.get("quantile", 1 - 0.05 / len(plan["primary"])), sides, required, same_sign
+        entry, plan.get("quantile", 1 - 0.05 / len(plan["primary"])), sides, required, twin_sides
     )
     row = files["claims"].get((paper, name), defaultdict(str))
     wanted = {"effect": found[0], "ci_low": found[1], "ci_high": found[2], "n_planned": len(seeds)}

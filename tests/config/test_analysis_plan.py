@@ -149,6 +149,7 @@ def test_the_level_of_a_later_plan_follows_from_its_claims():
         (ODDS | {"measure": None}, "one has no measure"),
         (ODDS | {"base_rate": None}, "one has no base_rate"),
         (ODDS | {"spread": None}, "spread is missing; add that of the pilots"),
+        (ODDS | {"control": {"perfect": 100.0}}, "one of measure log_odds has perfect"),
         (ODDS | {"smallest": 0.5}, "it must be margin \\+ q x published"),
         (CHANCE | {"margin": 0.0}, "both are chances"),
         (

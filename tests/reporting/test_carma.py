@@ -328,11 +328,12 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
     for depth in ("first", "quarter"):
         wanted[f"cap-{depth}"] = (gain, f"CAP, {depth}/exact_match")
         wanted[f"cap-{depth}-common"] = wanted[f"cap-{depth}"]
+        wanted[f"cap-{depth}-all"] = (gain, f"CAP, {depth}, all/exact_match")
     assert found.keys() == {f"{name}-sst-smollm" for name in wanted}
     for name, ((relation, measure, at_least, left, right), column) in wanted.items():
         claim = found[f"{name}-sst-smollm"]
-        is_control = name.endswith("-common")
-        table = "table-smollm-common" if is_control else "table-smollm"
+        is_control = name.endswith(("-common", "-all"))
+        table = "table-smollm-common" if name.endswith("-common") else "table-smollm"
         assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
         assert (claim.left, claim.right) == (
             f"{table}/{left}/{column}",

@@ -10,6 +10,7 @@ COMMANDS = {
     "show-finished": "after failures: make tables, figures and claims of what is finished",
     "show-claims": "print the results of the claims that a call names",
     "moved": "print the numbers and verdicts that the last call of ./reproduce has changed",
+    "check-options": "check the options of a call of ./reproduce",
     "made": "print what a call for single files has made",
     "summary": "print what a finished call has made, and how to continue",
     "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",

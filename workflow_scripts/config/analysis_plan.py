@@ -57,12 +57,13 @@ class Control(StrictModel):
     )
     perfect: float | None = Field(
         default=None,
-        description="The best possible score: the worse side must be at least half of the "
-        "published effect away.",
+        description="The best possible score of a claim about a difference: the worse side must "
+        "be at least half of the published effect away.",
     )
     requires: list[Requirement] = []
     same_sign: str | None = Field(
-        default=None, description="Claim whose effect must have the same sign."
+        default=None,
+        description="Claim whose effect must have the same sign for the verdict `reproduced`.",
     )
 
     @property
@@ -112,8 +113,7 @@ class PrimaryClaim(StrictModel):
         None,
         gt=0,
         lt=100,
-        description="Percent that the pilots of the right side have; margin and smallest are for "
-        "it.",
+        description="Percent that the pilots of the baseline have; margin and smallest are for it.",
     )
     published: float | None = Field(
         None, gt=0, description="The paper's effect; none for a claim of no loss."
@@ -294,8 +294,11 @@ class LaterPlan(AnalysisPlan):
             if entry.measure is None:
                 raise ValueError(f"{entry.claim} has no measure; a plan of plans/ names it")
             if entry.measure in ("difference", "log_odds") and entry.base_rate is None:
-                rule = "a plan of plans/ names what the right side has"
+                rule = "a plan of plans/ names what the baseline has"
                 raise ValueError(f"{entry.claim} has no base_rate; {rule}")
+            if entry.measure != "difference" and entry.control.perfect is not None:
+                rule = "only a difference is in the unit of the best possible score"
+                raise ValueError(f"{entry.claim} of measure {entry.measure} has perfect; {rule}")
         return self
 
 

@@ -72,9 +72,10 @@ def get_snakemake_arguments(args: argparse.Namespace) -> list[str]:
     return args.arguments
 
 
-def parse_call(arguments: list[str]) -> SnakemakeCall:
-    """Parse the arguments of Snakemake. Raises UserError with its message if it refuses them."""
+def read_arguments(arguments: list[str]) -> argparse.Namespace:
+    """Read arguments as Snakemake does. Raises UserError with its message if it refuses them."""
     from snakemake.cli import parse_args  # takes a second to import
+    from snakemake.exceptions import CliException
 
     messages = io.StringIO()
     try:
@@ -83,6 +84,14 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     except SystemExit as error:
         last_line = messages.getvalue().strip().rpartition("\n")[2]
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
+    except CliException as error:
+        raise UserError(str(error)) from error
+    return parsed
+
+
+def parse_call(arguments: list[str]) -> SnakemakeCall:
+    """Parse the arguments of Snakemake. Raises UserError with its message if it refuses them."""
+    parsed = read_arguments(arguments)
     targets = list(map(str, parsed.targets or ()))
     content = merge_overrides(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
     scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}

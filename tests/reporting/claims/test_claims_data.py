@@ -124,7 +124,9 @@ def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
     # Data and items that the paper does not have, and a measure of ours on such data.
     assert controls - found == {
         ("carma", "cap-first-common-sst-six"),
+        ("carma", "cap-first-all-sst-smollm"),
         ("carma", "cap-first-common-sst-smollm"),
+        ("carma", "cap-quarter-all-sst-smollm"),
         ("carma", "cap-quarter-common-sst-smollm"),
         ("lrf", "fusion-not-collapsed-cogs"),
         ("sq_transformer", "sal-official-above-transformer-addjump"),

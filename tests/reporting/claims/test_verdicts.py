@@ -608,6 +608,17 @@ def test_controls(control, reason):
     assert reason in outcome.reason
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(-9, 0.5, "not reproduced"), (-1, 9, "inconclusive")]
+)
+def test_only_a_reproduced_claim_needs_another_one_of_the_same_sign(low, high, verdict):
+    """Near no effect at all the two signs differ by chance."""
+    cells = at_90(low, high)
+    reversed_claim = claim("less", claim="reversed")
+    outcome = judged([claim(), reversed_claim], cells, plan=plan(control={"same_sign": "reversed"}))
+    assert outcome[0].verdict == verdict
+
+
 SHARES = {"reproduced": [(8, 0), (5, 0), (4, 0)], "inconclusive": [(3, 0), (7, 4), (2, 0)]}
 SHARES["not reproduced"] = [(0, 0), (1, 0)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
+from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation import statistics
 from workflow_scripts.evaluation.seeds import list_common_seeds
@@ -348,17 +348,15 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
 
 
 def find_failed_control(
-    outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other_effect: Effect | None
+    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], cells: dict[str, Cell]
 ) -> str:
     """Describe the first control of a primary claim that fails; empty if all hold.
 
-    They are the floor (the plan's, or else that of the claim), room for an effect, required cells,
-    and the sign of the effect of another claim. Required cells are judged on the planned seeds, as
-    is `other_effect`, the effect that must have the same sign. For a claim about a difference, the
-    better side must be farther from the floor than the smallest effect of interest is from the
-    margin; for other measures, it must be beyond the floor.
+    They are the floor (the plan's, or else that of the claim), room for an effect, and required
+    cells, which are judged on the planned `seeds`. For a claim about a difference, the better side
+    must be farther from the floor than the smallest effect of interest is from the margin; for
+    other measures, it must be beyond the floor. entry: what the plan says about the claim.
     """
-    entry = planned.entry  # what the plan says about the claim
     floor = entry.control.floor
     if floor is None:
         floor = outcome.claim.floor
@@ -368,8 +366,7 @@ def find_failed_control(
     return (
         find_failed_floor(outcome, floor, distance_to_floor, cells)
         or _find_missing_room(outcome, entry)
-        or _find_failed_requirement(planned, cells)
-        or _find_other_sign(outcome, entry.control.same_sign, other_effect)
+        or _find_failed_requirement(entry, seeds, cells)
     )
 
 
@@ -390,10 +387,10 @@ def _find_missing_room(outcome: Outcome, entry: PrimaryClaim) -> str:
     return ""
 
 
-def _find_failed_requirement(planned: PlannedClaim, cells: dict[str, Cell]) -> str:
+def _find_failed_requirement(entry: PrimaryClaim, seeds: list[int], cells: dict[str, Cell]) -> str:
     """Say which required cell is not measured or too low on the planned seeds."""
-    for required in planned.entry.control.requires:
-        mean = _average_planned_seeds(cells.get(required.cell), planned.seeds)
+    for required in entry.control.requires:
+        mean = _average_planned_seeds(cells.get(required.cell), seeds)
         if mean is None:
             return f"a control is not measured: {required.cell}"
         if mean < required.at_least:
@@ -416,13 +413,11 @@ def _average_planned_seeds(cell: Cell | None, seeds: list[int]) -> float | None:
     return float(np.mean([cell.seeds[seed] for seed in seeds]))
 
 
-def _find_other_sign(outcome: Outcome, name: str | None, other_effect: Effect | None) -> str:
+def find_other_sign(outcome: Outcome, name: str, other_effect: Effect | None) -> str:
     """Say that the effect of the claim `name` has another sign than the outcome's, or none.
 
-    Empty if both have the same sign, or if the plan names no claim.
+    Empty if both have the same sign.
     """
-    if not name:
-        return ""
     if other_effect is None or outcome.effect is None:
         return f"a control is not measured: {name}"
     difference = outcome.effect.value - outcome.effect.null

@@ -91,14 +91,20 @@ def _judge(
         floor = outcome.claim.floor
         failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
     else:
-        other_effect = None
-        other_claim = claims_by_name.get(planned.entry.control.same_sign)
-        if other_claim is not None:
-            other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
-        failure = effects.find_failed_control(outcome, planned, cells, other_effect)
+        failure = effects.find_failed_control(outcome, planned.entry, planned.seeds, cells)
     if failure:
         return replace(outcome, reason=failure)
-    return _decide(outcome, planned)
+    decided = _decide(outcome, planned)
+    if planned is None or decided.verdict != REPRODUCED:
+        return decided
+    other_claim = claims_by_name.get(planned.entry.control.same_sign)
+    if other_claim is None:
+        return decided
+    other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
+    failure = effects.find_other_sign(outcome, other_claim.claim, other_effect)
+    if failure:
+        return replace(outcome, reason=failure)
+    return decided
 
 
 def _is_undecided(outcome: Outcome) -> bool:

@@ -1,0 +1,85 @@
+"""What is said of options that Snakemake refuses with its usage, or ignores."""
+
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.workflow.option_check import find_problems, list_rules, suggest_option
+from workflow_scripts.workflow.snakemake_call import read_arguments
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend("profiles/plugins")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--buget 67 -n", "there is no option --buget; did you mean '--budget'?"),
+        ("--dry-rn", "there is no option --dry-rn; did you mean '--dry-run'?"),
+        ("--finish-withn=5m", "there is no option --finish-withn; did you mean '--finish-within'?"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_a_known_one(words: str, expected: str):
+    with pytest.raises(UserError) as refused:
+        read_arguments(words.split())
+    assert suggest_option(str(refused.value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--cores many", "must be integer"),
+        ("--rerun-triggers weather", "invalid choice: 'weather'"),
+    ],
+)
+def test_another_mistake_keeps_snakemakes_message(words: str, message: str):
+    with pytest.raises(UserError, match=message) as refused:
+        read_arguments(words.split())
+    assert suggest_option(str(refused.value)) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "--workflow-profile profiles/slrum",
+            "--workflow-profile profiles/slrum is no folder; did you mean 'profiles/slurm'?",
+        ),
+        (
+            "--set-resources trian:runtime=2880",
+            "--set-resources names the rule 'trian'; did you mean 'train'?",
+        ),
+        (
+            "--set-threads evalute=2",
+            "--set-threads names the rule 'evalute'; did you mean 'evaluate'?",
+        ),
+    ],
+)
+def test_a_value_that_names_nothing_is_answered_with_what_was_meant(words: str, expected: str):
+    assert list(find_problems(words.split())) == [expected]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "--cores 1 -n",
+        "--workflow-profile profiles/slurm",
+        "--workflow-profile slurm",
+        "--workflow-profile none --cores 2",
+        "--set-resources train:runtime=2880 --set-threads train=2",
+    ],
+)
+def test_what_snakemake_would_use_is_no_problem(words: str):
+    assert not list(find_problems(words.split()))
+
+
+def test_all_rules_are_known():
+    rules = list_rules((ROOT / "rules").glob("*.smk"))
+    assert {"fetch", "prepare", "train", "evaluate", "intervene", "claims"} <= set(rules)

@@ -1,0 +1,74 @@
+"""Find options that Snakemake refuses with pages of usage, or takes without a word."""
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.workflow.snakemake_call import read_arguments
+
+# Options of ./reproduce that are not Snakemake's.
+OWN_OPTIONS = (
+    "--papers",
+    "--scale",
+    "--claim",
+    "--budget",
+    "--finish-within",
+    "--finished",
+    "--yes",
+    "--export-weights",
+)
+OPTION = re.compile(r"--[\w-]+")
+UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)")
+RULE = re.compile(r"^(?:rule|checkpoint) (\w+):", re.MULTILINE)
+
+
+def suggest_option(message: str) -> str | None:
+    """Say what an option was probably meant to be; None if the message is of no unknown option.
+
+    message: Snakemake's last line.
+    """
+    found = UNKNOWN.search(message)
+    if not found:
+        return None
+    from snakemake.cli import get_argument_parser
+
+    known = [*OWN_OPTIONS, *OPTION.findall(get_argument_parser().format_usage())]
+    return f"there is no option {found[1]}; {suggest_name(found[1], known)}"
+
+
+def find_problems(arguments: list[str]) -> Iterator[str]:
+    """Yield a line for each option whose value names nothing.
+
+    These are a profile that is no folder, which Snakemake ignores, and rules that do not exist.
+    Raises UserError with Snakemake's message if it refuses the arguments.
+    """
+    parsed = read_arguments(arguments)
+    yield from _find_missing_profile(parsed)
+    rules = list_rules(Path("rules").glob("*.smk"))
+    for option, values in (
+        ("--set-resources", parsed.set_resources),
+        ("--set-threads", parsed.set_threads),
+    ):
+        for name in values or ():
+            if name not in rules:
+                yield f"{option} names the rule '{name}'; {suggest_name(name, rules)}"
+
+
+def _find_missing_profile(parsed: argparse.Namespace) -> Iterator[str]:
+    """Yield a line if --workflow-profile names no folder."""
+    profile = parsed.workflow_profile
+    # Snakemake looks for it in profiles/, too.
+    if profile in (None, "none") or Path(profile).is_dir() or Path("profiles", profile).is_dir():
+        return
+    known = [str(file.parent) for file in Path("profiles").glob("*/*.yaml")]
+    yield f"--workflow-profile {profile} is no folder; {suggest_name(profile, known)}"
+
+
+def list_rules(files: Iterable[Path]) -> list[str]:
+    """List the names of the rules in files of Snakemake's language."""
+    rules = []
+    for file in files:
+        rules += RULE.findall(file.read_text(encoding="utf-8"))
+    return rules
