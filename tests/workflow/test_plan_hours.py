@@ -79,12 +79,12 @@ def test_each_model_has_its_memory_and_card(capsys: pytest.CaptureFixture[str]):
     lines = read_lines(capsys, "--by", "model", "--papers", "carma", "--jobs", "2")
     (llama,) = [line.split() for line in lines if line.startswith("llama-large ")]
     text = " ".join(llama)
-    sizes = r"llama-large 3,213 M 51\.\d GB estimated 80 GB 12\.9 GB 141\.4 GB "
+    sizes = r"llama-large 3,213 M 51\.\d GB 80 GB 12\.9 GB 141 GB "
     # By FLOPs, because no step time is known.
     assert re.match(sizes + r"0\.68-0\.75 h ", text)
     # The two largest: Llama-3B and Qwen-3B, or two seeds of Llama.
     assert any(
-        f"the 2 largest trainings at once need {2 * 141.36:.1f} GB" in line for line in lines
+        f"the 2 largest trainings at once need {2 * 141.36:.0f} GB" in line for line in lines
     )
 
 
@@ -121,7 +121,7 @@ def test_a_budget_lists_claims_and_the_commands_that_run_them(capsys: pytest.Cap
     assert read_command(lines, "On this machine: ") == ["./reproduce", *words_of_call]
     assert names[0] == "sq_transformer/sal-success-addjump"
     assert f"{len(names)} of " in "\n".join(lines)
-    assert re.fullmatch(r"claim +adds \(GPU-hours\) +total \(GPU-hours\)", lines[0])
+    assert re.fullmatch(r"claim +GPU-hours +in sum", lines[0])
     rows = [line.split() for line in lines if line.split()[:1] == [names[0]]]
     assert rows == [[names[0], "primary", rows[0][2], rows[0][3]]]
     left_out = [line for line in lines if line.startswith("primary, left out: ")]
@@ -287,8 +287,25 @@ def test_a_command_whose_reader_has_ended_says_nothing(words: list[str]):
 def test_flops_are_of_the_papers_own_models_alone(words, capsys: pytest.CaptureFixture[str]):
     assert main(["plan", "--scale", "small", *words]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "error: only the papers' own models are counted so, not the scale small; add --scale full"
+        "error: GPU-hours, GPU memory and budgets are of the papers' own models, not of the scale "
+        "small; add --scale full"
     ]
+
+
+def test_a_budget_is_above_0(capsys: pytest.CaptureFixture[str]):
+    assert main(["plan", "--scale", "full", "--budget", "-5"]) == 1
+    assert capsys.readouterr().err == "error: --budget -5 is no number of hours above 0\n"
+
+
+def test_no_name_is_broken_and_rows_of_models_have_80_columns(capsys: pytest.CaptureFixture[str]):
+    """Names are copied into commands."""
+    claims = read_lines(capsys, "--by", "claim")
+    assert any(
+        line.startswith("sq_transformer/sq-over-transformer-cter-instance ") for line in claims
+    )
+    models = read_lines(capsys, "--by", "model")
+    rows = models[: models.index(find_line(models, "Memory: "))]
+    assert max(map(len, rows)) <= 80
 
 
 def test_at_small_names_have_the_hours_of_their_trainings(capsys: pytest.CaptureFixture[str]):

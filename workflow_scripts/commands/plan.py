@@ -109,8 +109,8 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
     counts_flops = args.count or args.by == "model" or args.budget is not None
     if counts_flops and not estimates.is_estimated:
         raise UserError(
-            f"only the papers' own models are counted so, not the scale {config.scale}; "
-            "add --scale full"
+            "GPU-hours, GPU memory and budgets are of the papers' own models, not of the scale "
+            f"{config.scale}; add --scale full"
         )
     groups = list(find_shown_groups(args, catalogue, config))
     if args.count:
@@ -164,6 +164,8 @@ def check_combination(args: argparse.Namespace) -> None:
         raise UserError("--budget lists claims; leave out --by")
     if args.names and args.budget is None:
         raise UserError("--names lists the claims of a budget; add --budget HOURS")
+    if args.budget is not None and args.budget <= 0:
+        raise UserError(f"--budget {args.budget:g} is no number of hours above 0")
     if args.jobs is None:
         return
     if args.jobs < 1:

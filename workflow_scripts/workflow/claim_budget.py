@@ -75,7 +75,7 @@ def print_budget(
 
     jobs: trainings at once, for the disk that their states need.
     """
-    table = make_cost_table("claim", "", "adds (GPU-hours)", "total (GPU-hours)")
+    table = make_cost_table("claim", "", "GPU-hours", "in sum")
     shown = [entry for entry in budget.chosen if is_shown(entry)]
     for entry in shown:
         total = format_hours(entry.total.upper)

@@ -28,11 +28,12 @@ from workflow_scripts.workflow.submitted_time import estimate_submitted_seconds
 from workflow_scripts.workflow.targets import list_wildcards
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
-WIDTH = 100  # columns, if the terminal does not report its width
+WIDEST = 500  # columns of a table
 # GB of the memory of common GPUs, and what a job needs besides what is counted: CUDA's context and
 # buffers of its libraries.
 CARDS = (16, 24, 40, 80, 141)
 CONTEXT_GB = 2
+MEASURED = "*"  # after the memory of a training that was measured
 
 
 def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
@@ -89,7 +90,7 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
     jobs: trainings that run at once.
     """
     table = make_cost_table(
-        "method", "parameters", "GPU memory", "", "card", "weights", "states", "job", "GPU-hours"
+        "method", "params", "memory", "card", "weights", "states", "job", "GPU-hours"
     )
     runs_of_methods: dict[str, list[Run]] = {}
     requested = list_requested_runs(estimates.catalogue, estimates.config)
@@ -103,8 +104,7 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
         table.add_row(
             method,
             format_millions(parameters),
-            format_gigabytes(memory.gpu_bytes),
-            "measured" if memory.is_measured else "estimated",
+            format_gigabytes(memory.gpu_bytes) + (MEASURED if memory.is_measured else ""),
             choose_card(memory),
             format_gigabytes(4 * parameters),
             format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
@@ -170,8 +170,8 @@ def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> It
     """Yield how memory and disk are estimated."""
     states = estimate_state_bytes(estimates, runs, jobs)
     yield (
-        "GPU memory, estimated: weights, gradients, Adam's moments, and what is stored for the "
-        "backward pass, in fp32; the card has 2 GB more."
+        f"Memory: of the GPU, measured ({MEASURED}), or estimated: weights, gradients, Adam's "
+        "moments, and what is stored for the backward pass, in fp32; the card has 2 GB more."
     )
     yield (
         f"States: on disk while a training runs, {STATE_BYTES_PER_PARAMETER} bytes per parameter; "
@@ -186,18 +186,17 @@ def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> It
 
 def make_cost_table(*headings: str) -> Table:
     """Make a table without lines; its first two columns are texts."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for number, heading in enumerate(headings):
         justify = "left" if number == 0 or heading == "" else "right"
-        table.add_column(heading, justify=justify, overflow="fold")
+        table.add_column(heading, justify=justify, no_wrap=True)
     return table
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
+    """Print a table as wide as its cells: names are copied, so none is cut off or broken."""
+    console = Console(highlight=False, width=WIDEST)
+    console.width = console.measure(table).maximum
     console.print(table)
 
 
@@ -211,7 +210,8 @@ def format_gigabytes(size: float) -> str:
     """Format bytes as GB, or from 1,000 GB on as TB."""
     if size >= 1e12:
         return f"{size / 1e12:.1f} TB"
-    return f"{size / 1e9:.1f} GB"
+    decimals = 1 if size < 1e11 else 0
+    return f"{size / 1e9:.{decimals}f} GB"
 
 
 def format_millions(parameters: int) -> str:
