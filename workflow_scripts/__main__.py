@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 
 from workflow_scripts.common.environment import clean_environment
 
@@ -14,7 +15,7 @@ if __name__ == "__main__":
     clean_environment()
 
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
-from workflow_scripts.commands import COMMANDS, build_parser
+from workflow_scripts.commands import COMMANDS, INNER_COMMANDS, USER_COMMANDS, build_parser
 from workflow_scripts.common.errors import UserError
 
 OUT_OF_MEMORY = re.compile(
@@ -47,14 +48,25 @@ def _end_without_reader() -> int:
     return 128 + signal.SIGPIPE
 
 
+def _list_commands() -> Iterator[str]:
+    """Yield the lines of the help that say what each command does."""
+    width = max(map(len, COMMANDS))
+    for heading, commands in (
+        ("commands:", USER_COMMANDS),
+        ("called by ./reproduce and by the rules:", INNER_COMMANDS),
+    ):
+        yield heading
+        for name, purpose in commands.items():
+            yield f"  {name:{width}}  {purpose}"
+
+
 def _run_command(arguments: list[str] | None) -> int:
     """Run one command, and say in one line what the user can fix."""
     if arguments is None:
         arguments = sys.argv[1:]
-    summary = "\n".join(f"  {name:11} {purpose}" for name, purpose in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m workflow_scripts",
-        description=f"commands:\n{summary}",
+        description="\n".join(_list_commands()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.workflow.option_check import find_problems, list_rules, suggest_option
+from workflow_scripts.workflow.option_check import find_wrong_options, list_rules, suggest_option
 from workflow_scripts.workflow.snakemake_call import read_arguments
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_another_mistake_keeps_snakemakes_message(words: str, message: str):
     ],
 )
 def test_a_value_that_names_nothing_is_answered_with_what_was_meant(words: str, expected: str):
-    assert list(find_problems(words.split())) == [expected]
+    assert list(find_wrong_options(words.split())) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_value_that_names_nothing_is_answered_with_what_was_meant(words: str, 
     ],
 )
 def test_what_snakemake_would_use_is_no_problem(words: str):
-    assert not list(find_problems(words.split()))
+    assert not list(find_wrong_options(words.split()))
 
 
 def test_all_rules_are_known():

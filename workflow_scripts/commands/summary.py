@@ -142,6 +142,8 @@ def print_next_commands(console: Console, catalogue: Catalogue, config: Config) 
     if claim:
         commands.append((f"./reproduce --claim {claim} --scale small", "one of its claims"))
     plan = ".venv/bin/python -m workflow_scripts plan --scale full"
+    if papers != list(catalogue.papers):
+        plan += f" --papers {' '.join(papers)}"
     commands.append((plan, "what the papers' own models cost"))
     width = max(len(command) for command, _ in commands)
     console.print("Next:")

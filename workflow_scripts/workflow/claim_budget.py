@@ -136,13 +136,10 @@ def list_role_notes(catalogue: Catalogue, scale: str, groups: Iterable[CostGroup
     elsewhere = [name for name in primary if not is_primary(catalogue, name, scale)]
     if not elsewhere:
         return
-    count = f"{len(elsewhere)} of the {len(primary)} primary claims"
+    count = f"{len(elsewhere)} of the {len(primary)}"
     if len(elsewhere) == len(primary):
-        count = "All claims marked primary"
-    yield (
-        f"{count} are so in a plan of another scale. At {scale} they are exploratory, like "
-        "all claims that no plan names:"
-    )
+        count = "these claims"
+    yield f"primary: in a plan of another scale. At {scale} {count} are exploratory, as all others:"
     yield (
         "each has effect and interval; whether it is reproduced depends also on q over all "
         f"measured ones of the paper: ./reproduce --scale {scale} --finished"

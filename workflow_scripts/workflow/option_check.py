@@ -38,7 +38,7 @@ def suggest_option(message: str) -> str | None:
     return f"there is no option {found[1]}; {suggest_name(found[1], known)}"
 
 
-def find_problems(arguments: list[str]) -> Iterator[str]:
+def find_wrong_options(arguments: list[str]) -> Iterator[str]:
     """Yield a line for each option whose value names nothing.
 
     These are a profile that is no folder, which Snakemake ignores, and rules that do not exist.

@@ -205,7 +205,7 @@ def print_estimates_of_trainings(estimates: GpuHours, needs: PaperNeeds, jobs_at
     disk = f"{format_size(weights)} of checkpoints, {large_data}"
     print(
         f"  disk       {disk}{format_gigabytes(states)} of states while the {at_once} largest "
-        "train at once (--jobs)"
+        "train at once (--jobs N: fewer)"
     )
     print(f"  GPU memory {format_largest_memory(estimates, needs.trained)}")
 

@@ -7,6 +7,7 @@ Each method says what version 2.8.0 of the upstream executor does instead.
 import asyncio
 import os
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -135,6 +136,11 @@ class Executor(SlurmExecutor):
         # the states that each training had saved when it reached its time limit
         self.saved_states: dict[int, set[Path]] = {}
         self.warned_reasons: set[str] = set()
+        if shutil.which("squeue") is None:
+            raise WorkflowError(
+                "squeue is not found: this machine has no SLURM; submit from a login node of the "
+                "cluster, or leave out --workflow-profile"
+            )
         leftovers = find_leftovers()
         if leftovers is None:
             raise WorkflowError(

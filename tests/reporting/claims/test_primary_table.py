@@ -145,7 +145,7 @@ def test_costs_are_hours_of_threads_and_of_gpus():
     assert (costs.core_hours, costs.gpu_hours) == (4, 1.5)
     assert str(costs) == (
         "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings; "
-        "of 1 only name, spec and scale are recorded)."
+        "1 of them have no record of time and machine)."
     )
 
 

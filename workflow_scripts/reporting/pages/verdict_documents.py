@@ -56,7 +56,7 @@ class Costs:
     def __str__(self) -> str:
         runs = f"{self.runs:,} trainings and scorings"
         if self.untimed_runs:
-            runs += f"; of {self.untimed_runs} only name, spec and scale are recorded"
+            runs += f"; {self.untimed_runs} of them have no record of time and machine"
         hours = f"{self.core_hours:.0f} core-hours and {self.gpu_hours:.0f} GPU-hours"
         return f"What is committed took {hours} ({runs})."
 
