@@ -101,6 +101,18 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     assert "  GPU memory 3.0 GB at most, as measured\n" in capsys.readouterr().out
 
 
+def test_step_times_of_another_gpu_are_recorded_as_those_of_an_h100(project: Path):
+    """And read as those of the GPU: with its speed, hours are as they were measured."""
+    write_run(project, "scan-jump-x2/transformer/default/seed-1", "cuda", 0.4)
+    assert main(["plan", "--record", "--config", "gpu_speed=0.25"]) == 0
+    with open("catalogue/step_times.csv", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert float(row["seconds_per_step"]) == pytest.approx(0.1)
+    run = Run("scan-jump-x2", "transformer", "default", 9)
+    expected = (pytest.approx(500 * 0.4 / int(row["processes"]) / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run], "demo", "fp32", "cuda", 0.25) == expected
+
+
 def test_runs_with_and_without_a_count_of_processes_are_recorded_together(project: Path):
     """The count is missing in records of earlier versions, and where nvidia-smi does not answer."""
     for seed in (1, 2):

@@ -202,3 +202,21 @@ def test_ranges_are_written_with_two_digits():
     assert json.loads(json.dumps(HoursRange(1, 2).lower + 1)) == 2
     assert (HoursRange(1, 2) + HoursRange(3, 5)) * 2 == HoursRange(8, 14)
     assert Path("catalogue/update_counts.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run("scan-jump-x2", "transformer", "default", 1),  # of measured step time
+        Run("sst", "llama-large", "carma", 1),  # by counted FLOPs
+    ],
+)
+def test_a_slower_gpu_takes_as_many_times_longer(run: Run):
+    on_h100, slower = make_estimates(), make_estimates(gpu_speed=0.25)
+    expected = on_h100.estimate_updates(run)
+    found = slower.estimate_updates(run)
+    assert (found.lower, found.upper) == pytest.approx((4 * expected.lower, 4 * expected.upper))
+    assert (on_h100.gpu, slower.gpu) == (
+        "an NVIDIA H100",
+        "a GPU with 0.25 of the speed of an NVIDIA H100",
+    )

@@ -164,7 +164,7 @@ def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
     work = make_full_work(*jobs).select_work(is_stale=False)
     assert line == (
         f"200 trainings for the first time: about {work.hours.format()} GPU-hours of an NVIDIA "
-        "H100; `plan` says more"
+        "H100 with scoring; `plan` says more"
     )
     assert 0 < 5 * work.hours.lower < work.hours.upper
     one = make_full_work(jobs[0]).select_work(is_stale=False)

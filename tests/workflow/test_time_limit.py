@@ -8,7 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.workflow import time_limit
+from workflow_scripts.workflow import step_times, time_limit
 from workflow_scripts.workflow.time_limit import (
     Job,
     Machine,
@@ -121,7 +121,7 @@ def test_only_what_ends_in_time_is_chosen():
 
 
 def test_only_the_remaining_steps_of_a_saved_training_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(time_limit, "STEP_TIMES", Path("catalogue/step_times.csv").resolve())
+    monkeypatch.setattr(step_times, "STEP_TIMES", Path("catalogue/step_times.csv").resolve())
     state = tmp_path / "state"
     command = f"python -m workflow_scripts train --run x --state {state} > log 2>&1"
     job = Job("train", SAL | {"seed": "seed-1"}, [], [], command)

@@ -91,7 +91,7 @@ def main(args: argparse.Namespace) -> None:
     if args.show is not None:
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
-        record_step_times(catalogue, args.results)
+        record_step_times(catalogue, args.results, config.gpu_speed)
     elif args.spread:
         file, metric = args.spread
         print_spreads(file, metric, args.log_odds)

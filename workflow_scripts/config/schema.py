@@ -119,6 +119,12 @@ class Config(StrictModel):
         description="The same for the methods that need a GPU of 80 GB (`large_gpu` of the scale); "
         "none: as all others.",
     )
+    gpu_speed: float = Field(
+        1.0,
+        gt=0,
+        description="Speed of your GPU in relation to an NVIDIA H100, such as 0.3 of an A100: GPU-"
+        "hours and the times that jobs ask SLURM for are divided by it. No result depends on it.",
+    )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",

@@ -87,7 +87,7 @@ def print_budget(
     n_primary = sum(entry.group.kind == PRIMARY for entry in budget.chosen)
     n_all_primary = n_primary + sum(group.kind == PRIMARY for group in budget.left_out)
     print(
-        f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours of an H100 "
+        f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours of {estimates.gpu} "
         f"(primary: {n_primary} of {n_all_primary})"
     )
     for group in budget.left_out:
@@ -100,7 +100,7 @@ def print_budget(
     if budget.chosen:
         print_needs_of_claims(estimates, budget, results, jobs)
         print_commands(estimates.config.scale, budget.hours, call)
-    print_notes(list_range_notes())
+    print_notes(list_range_notes(estimates.config.gpu_speed))
 
 
 def is_shown(entry: AddedClaim) -> bool:

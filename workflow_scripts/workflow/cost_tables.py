@@ -45,7 +45,7 @@ def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
         table.add_row(group.name, group.kind, *format_costs(estimates, group.runs))
     table.add_row("together", "", *format_costs(estimates, all_runs), style="bold")
     print_table(table)
-    print_notes(list_range_notes())
+    print_notes(list_range_notes(estimates.config.gpu_speed))
 
 
 def print_measured_costs(catalogue: Catalogue, config: Config, groups: Iterable[CostGroup]) -> None:
@@ -67,7 +67,9 @@ def format_measured_hours(catalogue: Catalogue, config: Config, runs: Iterable[R
     runs = list(runs)
     texts = [str(len(runs))]
     for device in ("cpu", "cuda"):
-        hours, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
+        hours, unknown = estimate_hours(
+            catalogue, runs, config.scale, config.precision, device, config.gpu_speed
+        )
         parts = []
         if hours:
             parts.append(format_hours(hours))
@@ -146,8 +148,8 @@ def choose_card(memory: RunMemory) -> str:
     return "none"
 
 
-def list_range_notes() -> Iterator[str]:
-    """Yield how GPU-hours are estimated."""
+def list_range_notes(gpu_speed: float) -> Iterator[str]:
+    """Yield how GPU-hours are estimated. gpu_speed: of the configuration."""
     share = ", ".join(f"{100 * low:.2g}% in {name}" for name, low in LOW_UTILISATION.items())
     peaks = ", ".join(f"{peak / 1e12:.3g} in {name}" for name, peak in PEAK_FLOPS.items())
     yield "GPU-hours: of all jobs of the runs, of those that they start from, and of searches."
@@ -164,6 +166,10 @@ def list_range_notes() -> Iterator[str]:
         f"down to the lowest tenth of what was measured ({share}), and no faster there than "
         f"{1e6 * OPERATION_SECONDS:.0f} microseconds an operation. A budget counts the upper end."
     )
+    if gpu_speed != 1:
+        yield f"All of that is divided by gpu_speed, {gpu_speed:g}."
+    else:
+        yield "For another GPU give its speed: an A100 has 0.3 of an H100's, --config gpu_speed=0.3"
 
 
 def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> Iterator[str]:
@@ -181,7 +187,7 @@ def list_memory_notes(estimates: GpuHours, runs: Iterable[Run], jobs: int) -> It
         "Job: the time that trainings ask a cluster for at their first attempt. One that needs "
         "more continues in another job."
     )
-    yield from list_range_notes()
+    yield from list_range_notes(estimates.config.gpu_speed)
 
 
 def make_cost_table(*headings: str) -> Table:

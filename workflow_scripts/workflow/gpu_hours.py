@@ -23,11 +23,11 @@ from workflow_scripts.tasks.run_spec import HubModel, RunSpec
 from workflow_scripts.training.settings import TextTraining
 from workflow_scripts.training.update_count import BatchSizes, UpdateCount
 from workflow_scripts.workflow.step_times import (
-    STEP_TIMES,
     estimate_steps,
     find_gpu_bytes,
     find_step_time,
     format_hours,
+    read_step_times,
 )
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
 
@@ -117,7 +117,7 @@ class GpuHours:
         self.catalogue = catalogue
         self.config = config
         self.count_update = count_update
-        self.times = read_csv(STEP_TIMES)
+        self.times = read_step_times(config.gpu_speed)
         self.counts = read_counts()
         self.hours: dict[Run, HoursRange] = {}  # of updates, of runs with seed 0
 
@@ -125,6 +125,13 @@ class GpuHours:
     def is_estimated(self) -> bool:
         """Whether the scale is that of the papers' own models, to which sizes and FLOPs belong."""
         return self.catalogue.scales[self.config.scale].protocol == "paper"
+
+    @property
+    def gpu(self) -> str:
+        """The GPU whose hours these are."""
+        if self.config.gpu_speed == 1:
+            return f"an {GPU}"
+        return f"a GPU with {self.config.gpu_speed:g} of the speed of an {GPU}"
 
     @cached_property
     def intervened_variants(self) -> frozenset:
@@ -206,7 +213,8 @@ class GpuHours:
         peak = PEAK_FLOPS[precision]
         lower = counted.flops / (HIGH_UTILISATION * peak)
         upper = counted.flops / (LOW_UTILISATION[precision] * peak)
-        return HoursRange(lower, max(upper, OPERATION_SECONDS * counted.operations))
+        on_h100 = HoursRange(lower, max(upper, OPERATION_SECONDS * counted.operations))
+        return on_h100 * (1 / self.config.gpu_speed)
 
     def count(self, run: Run) -> UpdateCount:
         """Count an update of a training."""

@@ -89,7 +89,7 @@ def print_costs(estimates: GpuHours, results: Path, jobs: int) -> None:
     )
     if estimates.is_estimated:
         print("--by table, claim or model shows the hours of each; --budget HOURS what fits")
-        print_notes(list_range_notes())
+        print_notes(list_range_notes(config.gpu_speed))
 
 
 def find_needs_of_papers(catalogue: Catalogue, config: Config, results: Path) -> list[PaperNeeds]:

@@ -16,7 +16,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.gpu_hours import GPU, GpuHours, HoursRange
+from workflow_scripts.workflow.gpu_hours import GpuHours, HoursRange
 from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time
@@ -66,11 +66,11 @@ class Work:
             text += f" and {others} other {'job' if others == 1 else 'jobs'}"
         return text
 
-    def describe_time(self, device: str) -> str:
-        """Say how long the jobs take on a device."""
+    def describe_time(self, device: str, gpu: str) -> str:
+        """Say how long the jobs take on a device. gpu: whose hours a range is of."""
         unit = "core-hours" if device == "cpu" else "GPU-hours"
         if self.hours.lower != self.hours.upper:
-            unit += f" of an {GPU}"
+            unit += f" of {gpu}"
         about = f"about {self.hours.format()} {unit}"
         if not self.unknown:
             return about
@@ -192,7 +192,8 @@ class CallWork:
             return None
         return (
             f"{work.describe_jobs()} again because {self.describe_reasons(work.jobs)}: "
-            f"{work.describe_time(self.device)}; `why` lists them; --touch keeps them"
+            f"{work.describe_time(self.device, self.gpu_hours.gpu)}; `why` lists them; "
+            "--touch keeps them"
         )
 
     def describe_first(self) -> str | None:
@@ -200,8 +201,8 @@ class CallWork:
         work = self.select_work(is_stale=False)
         if work.hours.upper <= FIRST_HOURS:
             return None
-        time = work.describe_time(self.device)
-        return f"{work.describe_jobs()} for the first time: {time}; `plan` says more"
+        time = work.describe_time(self.device, self.gpu_hours.gpu)
+        return f"{work.describe_jobs()} for the first time: {time} with scoring; `plan` says more"
 
     def describe_reasons(self, stale: Iterable[JobToRun]) -> str:
         """Return the reasons of most jobs of the first kind of NOUNS that there is."""

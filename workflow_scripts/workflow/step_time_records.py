@@ -54,8 +54,12 @@ class MeasuredRun:
         return tuple(getattr(self, name) for name in NAMES)
 
 
-def record_step_times(catalogue: Catalogue, results: Path) -> None:
-    """Collect median step times from every run.json under `results` in catalogue/step_times.csv."""
+def record_step_times(catalogue: Catalogue, results: Path, gpu_speed: float) -> None:
+    """Collect median step times from every run.json under `results` in catalogue/step_times.csv.
+
+    gpu_speed: of the GPU that they were measured on, in relation to the H100 whose seconds the
+    file has.
+    """
     measured: dict[tuple[str, ...], list[MeasuredRun]] = defaultdict(list)
     for scale in ResultsFolder(results).list_scales():
         for folder in scale.list_trained_runs():
@@ -67,7 +71,7 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     for row in read_csv(STEP_TIMES):
         rows[tuple(row[name] for name in NAMES)] = dict(row)
     for names, runs in measured.items():
-        rows[names] = summarise_measured_runs(runs)
+        rows[names] = summarise_measured_runs(runs, gpu_speed)
     write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[names] for names in sorted(rows)])
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
@@ -106,12 +110,15 @@ def read_measured_run(catalogue: Catalogue, folder: RunFolder) -> MeasuredRun:
     )
 
 
-def summarise_measured_runs(runs: list[MeasuredRun]) -> dict[str, Any]:
+def summarise_measured_runs(runs: list[MeasuredRun], gpu_speed: float) -> dict[str, Any]:
     """Return the row of step_times.csv of runs that differ in the seed alone."""
     last = runs[-1]
+    seconds = statistics.median(run.seconds_per_step for run in runs)
+    if last.device != "cpu":
+        seconds *= gpu_speed
     row: dict[str, Any] = dict(zip(NAMES, last.names, strict=True))
     row["processes"] = max(run.processes for run in runs) or ""
-    row["seconds_per_step"] = f"{statistics.median(run.seconds_per_step for run in runs):.4g}"
+    row["seconds_per_step"] = f"{seconds:.4g}"
     row["epoch_steps"] = last.epoch_steps or ""
     row["checkpoint_bytes"] = max(run.checkpoint_bytes for run in runs)
     row["gpu_bytes"] = max(run.gpu_bytes for run in runs) or ""

@@ -42,14 +42,32 @@ class HoursEstimate(NamedTuple):
     unknown: int
 
 
+def read_step_times(gpu_speed: float = 1.0) -> list[dict[str, str]]:
+    """Read catalogue/step_times.csv.
+
+    Its seconds on a GPU are those of an H100, and are divided by `gpu_speed`, the speed of another
+    GPU in relation to it.
+    """
+    times = read_csv(STEP_TIMES)
+    for row in times:
+        if row["device"] != "cpu":
+            row["seconds_per_step"] = str(float(row["seconds_per_step"]) / gpu_speed)
+    return times
+
+
 def estimate_hours(
-    catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str
+    catalogue: Catalogue,
+    runs: list[Run],
+    scale: str,
+    precision: str,
+    device: str,
+    gpu_speed: float = 1.0,
 ) -> HoursEstimate:
     """Estimate the training hours on one CPU thread, or on one device of another kind.
 
-    Trainings may share the latter.
+    Trainings may share the latter. gpu_speed: of a GPU, in relation to an H100.
     """
-    times = read_csv(STEP_TIMES)
+    times = read_step_times(gpu_speed)
     total = 0.0
     unknown = 0
     for run in runs:
@@ -96,7 +114,9 @@ def format_training_hours(
     catalogue: Catalogue, config: Config, runs: list[Run], device: str
 ) -> str:
     """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
-    total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
+    total, unknown = estimate_hours(
+        catalogue, runs, config.scale, config.precision, device, config.gpu_speed
+    )
     if not unknown:
         return format_hours(total)
     plural = "run" if unknown == 1 else "runs"

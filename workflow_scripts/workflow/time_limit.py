@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.common.files import read_json
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
@@ -20,7 +20,7 @@ from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.job_order import RUN_RULES, rank_primary_variants
 from workflow_scripts.workflow.result_patterns import locate_record
-from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
+from workflow_scripts.workflow.step_times import estimate_steps, find_step_time, read_step_times
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 # Start of a job: Python, torch, the model and the data.
@@ -162,7 +162,7 @@ def estimate_seconds(
     scale = job.wildcards["scale"]
     run = job.run or read_variant_key(job.wildcards).make_run(seed=0)
     spec = resolve_training(catalogue, run, scale, config.precision)
-    times = read_csv(STEP_TIMES)
+    times = read_step_times(config.gpu_speed)
     step_time = find_step_time(times, run, scale, machine.device, config.precision)
     steps = estimate_steps(times, spec.training, run, scale)
     if step_time is None or steps is None:
