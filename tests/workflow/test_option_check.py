@@ -1,5 +1,8 @@
 """What is said of options that Snakemake refuses with its usage, or ignores."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.syspath_prepend("profiles/plugins")
 
 
 @pytest.mark.parametrize(
@@ -70,14 +72,21 @@ def test_a_value_that_names_nothing_is_answered_with_what_was_meant(words: str, 
     [
         "",
         "--cores 1 -n",
-        "--workflow-profile profiles/slurm",
-        "--workflow-profile slurm",
         "--workflow-profile none --cores 2",
         "--set-resources train:runtime=2880 --set-threads train=2",
     ],
 )
 def test_what_snakemake_would_use_is_no_problem(words: str):
     assert not list(find_wrong_options(words.split()))
+
+
+@pytest.mark.parametrize("profile", ["profiles/slurm", "slurm"])
+def test_the_profile_of_a_cluster_is_found(profile: str):
+    """In a process of its own, since Snakemake looks for its executor once in a process."""
+    command = [sys.executable, "-m", "workflow_scripts", "check-options", "--"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "profiles/plugins")}
+    done = subprocess.run([*command, "--workflow-profile", profile], env=environment, cwd=ROOT)
+    assert done.returncode == 0
 
 
 def test_all_rules_are_known():

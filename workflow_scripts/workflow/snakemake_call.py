@@ -118,10 +118,7 @@ def find_own_executor() -> str:
 
     In a dry run it is not that of the workflow.
     """
-    from snakemake.cli import parse_args
-
-    _, parsed = parse_args(sys.argv[1:])
-    return parsed.executor or "local"
+    return read_arguments(sys.argv[1:]).executor or "local"
 
 
 def join_targets(options: list[str], targets: list[str]) -> list[str]:

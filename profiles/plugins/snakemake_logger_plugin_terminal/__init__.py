@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -233,6 +234,19 @@ def format_error(text: str) -> str:
     return text
 
 
+def align_jobs_to_run(jobs: list[tuple[Job, str]]) -> Iterator[str]:
+    """Yield a line for each job of a dry run, in columns: rule, what it is about, reason.
+
+    A few long names do not move the column of all reasons.
+    """
+    rule_width = max(len(job.rule) for job, _ in jobs)
+    widths = sorted(len(job.about) for job, _ in jobs)
+    about_width = widths[int(0.9 * (len(widths) - 1))]
+    for job, reason in jobs:
+        about = escape(f"{job.about:{about_width}}")
+        yield f"{job.rule:{rule_width}}  {about}  [dim]{escape(reason)}[/]"
+
+
 def make_progress_line(name: Text, width: int, done: int, total: int, message: str) -> Table:
     """Return a line with `name` in `width` columns, a bar if there is a total, and the message."""
     table = Table.grid(padding=(0, 1))
@@ -263,8 +277,8 @@ class LogHandler(LogHandlerBase):
             self.errors = Console(stderr=True, **options)
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
-        # of a dry run, printed as one text, because thousands of prints are slow
-        self.jobs_to_run: list[str] = []
+        # of a dry run, each with the reason
+        self.jobs_to_run: list[tuple[Job, str]] = []
         self.has_changes = False  # whether one of them has a result, of which something changed
         self.is_touching = not {"--touch", "-t"}.isdisjoint(sys.argv)  # no job is run
         self.counts: Counter[str] = Counter()
@@ -331,7 +345,7 @@ class LogHandler(LogHandlerBase):
         elif job.command and not self.common_settings.quiet:
             reason = describe_reason(record.reason)
             self.has_changes |= reason in CHANGES.values()
-            self.jobs_to_run.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
+            self.jobs_to_run.append((job, reason))
 
     def show_command(self, record: logging.LogRecord) -> None:
         """Show a command with --printshellcmds."""
@@ -476,7 +490,8 @@ class LogHandler(LogHandlerBase):
     def show_jobs_to_run(self) -> None:
         """Show the jobs of a dry run, and their number by rule."""
         if self.jobs_to_run:
-            self.console.print("\n".join(self.jobs_to_run))
+            # As one text, because thousands of prints are slow.
+            self.console.print("\n".join(align_jobs_to_run(self.jobs_to_run)))
         if self.counts:
             note = "not run: -n"
             if self.has_changes:
