@@ -175,7 +175,7 @@ def _read_paper(folder: Path, units: Units | None, problems: ErrorList) -> Paper
         problems.add(*agreement.check_claims(paper, lines))
         problems.add(*agreement.check_controls(folder, paper))
         with problems.collect():
-            problems.add(*agreement.check_published(folder, paper))
+            problems.add(*agreement.check_published(folder, paper, units or {}))
     if len(problems.lines) == problems_before:
         # Which variants a plan names is known if all else is right.
         problems.add(*agreement.check_planned_seeds(file, paper))
