@@ -296,7 +296,21 @@ class NameChecker:
     def check_task(self, task: str | None, *keys: str | int) -> Iterator[str]:
         """Yield a task that is not in the catalogue."""
         if task is not None:
-            yield from self.check_name(task, self.catalogue.tasks, *keys, "task")
+            yield from self._check_entry("task", task, self.catalogue.tasks, *keys, "task")
+
+    def check_method(self, method: str, *keys: str | int) -> Iterator[str]:
+        """Yield a method at `keys` that is not in the catalogue."""
+        yield from self._check_entry("method", method, self.catalogue.methods, *keys)
+
+    def _check_entry(
+        self, kind: str, name: str, names: Collection[str], *keys: str | int
+    ) -> Iterator[str]:
+        """Yield a name at `keys` that no file in the folder of a kind of entry has."""
+        if name not in names:
+            place = locate(self.catalogue.root / self.file, keys)
+            key = ".".join(map(str, keys))
+            missing = f"no {kind} '{name}' in catalogue/{kind}s/"
+            yield f"{place}: key '{key}': {missing}; {suggest_name(name, names)}"
 
     def check_weights(self, weights: str | None, *keys: str | int) -> Iterator[str]:
         """Yield given weights that are neither a task nor `start`."""
@@ -317,7 +331,7 @@ class NameChecker:
         if method is None:
             return
         methods = self.catalogue.methods
-        yield from self.check_name(method, methods, *keys, "method")
+        yield from self.check_method(method, *keys, "method")
         for variant in variants:
             name, own_weights = split_weights(variant)
             if method in methods:
@@ -351,7 +365,7 @@ class NameChecker:
         for key in ("methods", "ours"):
             for method, variants in getattr(experiment, key).items():
                 place = (*keys, key, method)
-                yield from self.check_name(method, methods, *place)
+                yield from self.check_method(method, *place)
                 if method in methods:
                     for variant in variants:
                         yield from self.check_name(variant, methods[method].variants, *place)
@@ -368,10 +382,10 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
             keys = (name, "jobs", "memory_of", method)
-            yield from checker.check_name(method, catalogue.methods, *keys)
+            yield from checker.check_method(method, *keys)
         for number, method in enumerate(scale.jobs.large_gpu):
             keys = (name, "jobs", "large_gpu", number)
-            yield from checker.check_name(method, catalogue.methods, *keys)
+            yield from checker.check_method(method, *keys)
     for name, paper in catalogue.papers.items():
         checker = NameChecker(catalogue, f"papers/{name}/displays.yaml")
         yield from _check_display_names(checker, paper)
