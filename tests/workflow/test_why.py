@@ -108,7 +108,9 @@ def test_another_command(made: Project):
 @pytest.mark.slow
 def test_the_same_configuration_by_the_command_line(made: Project):
     lines = why(made, SCORES, "--config", "precision=bf16")
-    assert any('training.precision was unset and is "bf16"' in line for line in lines)
+    assert any(
+        'training.precision was "fp32" (the default) and is "bf16"' in line for line in lines
+    )
 
 
 def test_a_claim_and_a_display(demo):
