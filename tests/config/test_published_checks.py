@@ -8,8 +8,8 @@ from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.published_checks import (
-    check_columns,
     check_number,
+    check_published_columns,
     read_printed_number,
 )
 from workflow_scripts.evaluation.published_numbers import (
@@ -135,7 +135,9 @@ def test_wrong_numbers_are_named_with_their_line(copy: Path):
 def test_a_wrong_column_is_named(tmp_path: Path, columns, message):
     file = tmp_path / "published.csv"
     file.write_text(",".join(columns) + "\n", encoding="utf-8-sig")
-    assert list(check_columns(file)) == ([] if message is None else [f"{file}:1: {message}"])
+    assert list(check_published_columns(file)) == (
+        [] if message is None else [f"{file}:1: {message}"]
+    )
 
 
 def test_a_missing_column_is_the_only_message(copy: Path):

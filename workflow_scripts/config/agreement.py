@@ -23,7 +23,7 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.entries import Block
-from workflow_scripts.config.published_checks import check_columns, check_number
+from workflow_scripts.config.published_checks import check_number, check_published_columns
 from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
 from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.tasks.packages import list_packages
@@ -40,7 +40,7 @@ def check_published(folder: Path, paper: Paper, units: Units) -> Iterator[str]:
     printed, and claims about cells without a number. `units`: of the metrics of the catalogue.
     """
     yield from _check_metrics(folder / "displays.yaml", paper)
-    wrong_columns = list(check_columns(folder / "published.csv"))
+    wrong_columns = list(check_published_columns(folder / "published.csv"))
     if wrong_columns:
         yield from wrong_columns
         return

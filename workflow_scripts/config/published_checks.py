@@ -54,7 +54,7 @@ def read_printed_number(text: str) -> PrintedNumber | None:
     return PrintedNumber(float(digits), match["suffix"] or "")
 
 
-def check_columns(file: Path) -> Iterator[str]:
+def check_published_columns(file: Path) -> Iterator[str]:
     """Yield each column that published.csv lacks, and each that it must not have.
 
     A misspelt column is named once. A file that cannot be read is no matter of its columns.
