@@ -143,7 +143,8 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         (
             "displays.yaml",
             lambda it: it["displays"]["table1"]["rows"][-1].update(method="transfomer"),
-            "key 'displays.table1.method' names 'transfomer'; did you mean 'transformer'?",
+            "key 'displays.table1.method': no method 'transfomer' in catalogue/methods/; "
+            "did you mean 'transformer'?",
         ),
         (
             "claims.yaml",

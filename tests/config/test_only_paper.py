@@ -124,7 +124,10 @@ def test_a_claim_on_what_is_ours_is_refused_alone():
     ("experiment", "message"),
     [
         ({"task": "cogs", "seeds": {"small": [1]}}, "an experiment needs `methods`, or `ours`"),
-        ({"task": "cogs", "ours": {"lfr": ["default"]}}, "names 'lfr'; did you mean 'lrf'?"),
+        (
+            {"task": "cogs", "ours": {"lfr": ["default"]}},
+            "no method 'lfr' in catalogue/methods/; did you mean 'lrf'?",
+        ),
         ({"task": "cogs", "ours": {"lrf": ["defalt"]}}, "names 'defalt'; did you mean 'default'?"),
     ],
 )

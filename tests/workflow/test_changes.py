@@ -1,16 +1,24 @@
 """What differs between two facts, in words."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
+from workflow_scripts.common.files import digest
+from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.workflow.changes import (
     MOST_CHANGES,
     UNSET,
     compare_code,
+    compare_fingerprints,
     find_differences,
     join_first,
     shorten_value,
 )
+from workflow_scripts.workflow.default_values import Default, find_default
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),
@@ -57,3 +65,79 @@ def test_long_lists_and_values_are_cut():
     assert join_first(["x"] * (MOST_CHANGES + 2), ", ").endswith("x, and 2 more")
     assert join_first(["x", "y"], ", ") == "x, y"
     assert len(shorten_value("x" * 500)) < 80 and shorten_value({"b": 1, "a": 2}) == '{"a":2,"b":1}'
+
+
+class Inner(StrictModel):
+    size: int = 3
+    needed: int
+
+
+class Other(StrictModel):
+    size: int = 4
+    length: int = 5
+
+
+class Toy(StrictModel):
+    weight: float = 0.1
+    names: tuple[str, ...] = ("a",)
+    needed: int
+    inner: Inner
+    several: list[Inner] = []
+    one_of: Inner | Other | None = None
+    named: int = Field(7, alias="as")
+
+
+@pytest.mark.parametrize(
+    ("key", "default"),
+    [
+        ("weight", 0.1),
+        ("names", ["a"]),
+        ("inner.size", 3),
+        ("one_of", None),
+        ("one_of.length", 5),
+        ("as", 7),
+    ],
+)
+def test_the_default_of_a_setting_is_found(key, default):
+    assert find_default(Toy, key) == Default(default)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "needed", "inner.needed", "wight", "several.0.size", "one_of.size", "weight.more"]
+)
+def test_a_key_without_a_default_has_none(key):
+    assert find_default(Toy, key) is None
+
+
+MODULE = "workflow_scripts.models.transformer.model"
+
+
+def describe(old: dict, new: dict, before: str | None = None) -> str:
+    """What is said where the section `model` of a spec was `old` and is `new`."""
+    spec, now = {"kind": "seq2seq", "model": old}, {"kind": "seq2seq", "model": new}
+    fingerprint = Fingerprint(now, (MODULE,), {"model": TransformerSettings})
+    code = before or fingerprint.code
+    return "; ".join(compare_fingerprints(f"spec {digest(spec)}, code {code}", spec, fingerprint))
+
+
+DROPOUT = TransformerSettings.model_fields["dropout"].default
+
+
+def test_a_value_that_equalled_its_default_is_named():
+    name = {"name": "transformer"}
+    default = f"{DROPOUT} (the default)"
+    assert describe(name, name | {"dropout": 0.5}) == f"model.dropout was {default} and is 0.5"
+    assert describe(name | {"dropout": 0.5}, name) == f"model.dropout was 0.5 and is {default}"
+
+
+def test_a_default_that_may_have_been_another_one_is_not_named():
+    """Of another model, or where the code of then is not known."""
+    changed = describe({"name": "lrf"}, {"name": "transformer", "dropout": 0.5})
+    assert (
+        changed == 'model.name was "lrf" and is "transformer"; model.dropout was unset and is 0.5'
+    )
+    name = {"name": "transformer"}
+    changed = describe(name, name | {"dropout": 0.5}, before="0" * 16)
+    assert changed == "model.dropout was unset and is 0.5; its code has changed"
+    same = describe(name, name | {"dropout": DROPOUT})
+    assert same == f"model.dropout was unset and is {DROPOUT}"

@@ -101,7 +101,7 @@ def test_a_changed_bit_of_any_file_of_a_result_is_found_and_a_deleted_one_is_not
 
 def test_settings_of_the_command_line_count(made: Project):
     train, error = check(made, "--config", "precision=bf16")
-    assert train.startswith(f'{RECORD}: training.precision was unset and is "bf16"')
+    assert train.startswith(f'{RECORD}: training.precision was "fp32" (the default) and is "bf16"')
     assert error.startswith("error: 1 of 3 results differ")
 
 

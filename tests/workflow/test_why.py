@@ -108,7 +108,9 @@ def test_another_command(made: Project):
 @pytest.mark.slow
 def test_the_same_configuration_by_the_command_line(made: Project):
     lines = why(made, SCORES, "--config", "precision=bf16")
-    assert any('training.precision was unset and is "bf16"' in line for line in lines)
+    assert any(
+        'training.precision was "fp32" (the default) and is "bf16"' in line for line in lines
+    )
 
 
 def test_a_claim_and_a_display(demo):
@@ -184,14 +186,14 @@ def test_a_source_file_and_a_model_of_the_hub(project):
 def test_a_published_number(demo):
     """By its cell and its column."""
     table = "results/demo/tables/sq_transformer/table1.csv"
-    line = "table1,Transformer,JUMP,exact_match,40.04±17.3,"
-    demo.edit("papers/sq_transformer/published.csv", f"{line}40.04,", f"{line}41.04,")
+    line = "table1,Transformer,JUMP,exact_match,40.04±17.3,40.04,percent,"
+    demo.edit("papers/sq_transformer/published.csv", f"{line}17.3,", f"{line}17.4,")
     own, last = why(demo, table)
     key, file = (
-        "published.table1/Transformer/JUMP/exact_match.value",
+        "published.table1/Transformer/JUMP/exact_match.std",
         "papers/sq_transformer/published.csv",
     )
-    assert own == f'table sq_transformer/table1: {key} was "40.04" and is "41.04" ({file})'
+    assert own == f'table sq_transformer/table1: {key} was "17.3" and is "17.4" ({file})'
     assert last == "1 job would run at scale demo"
 
 

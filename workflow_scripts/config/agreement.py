@@ -12,6 +12,7 @@ from pathlib import Path
 from workflow_scripts.common.run_names import START, split_weights
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.axes import Units
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
@@ -22,8 +23,9 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.entries import Block
+from workflow_scripts.config.published_checks import check_number, check_published_columns
 from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
-from workflow_scripts.evaluation.published_numbers import read_published
+from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.tasks.packages import list_packages
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -31,12 +33,17 @@ RULE_OF_NAMES = """needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-',
 and start with a letter or digit"""
 
 
-def check_published(folder: Path, paper: Paper) -> Iterator[str]:
+def check_published(folder: Path, paper: Paper, units: Units) -> Iterator[str]:
     """Yield displays without a metric, and where published numbers do not fit displays or claims.
 
-    These are numbers of cells that do not exist, and claims about cells without a number.
+    These are numbers of cells that do not exist, in another unit or of another value than is
+    printed, and claims about cells without a number. `units`: of the metrics of the catalogue.
     """
     yield from _check_metrics(folder / "displays.yaml", paper)
+    wrong_columns = list(check_published_columns(folder / "published.csv"))
+    if wrong_columns:
+        yield from wrong_columns
+        return
     published = read_published(folder / "published.csv")
     printed_cells = {"/".join(key) for key in published}
     empty_cells = set()
@@ -58,6 +65,21 @@ def check_published(folder: Path, paper: Paper) -> Iterator[str]:
         elif isinstance(display, TableDisplay) and key not in paper.cells:
             suggestion = suggest_name(key, paper.cells)
             yield f"{number.where}: no cell '{key}' in displays.yaml; {suggestion}"
+        else:
+            yield from _check_published_number(paper.cells.get(key), parts, number, units)
+
+
+def _check_published_number(
+    cell: TableCell | None, key: Key, number: Published, units: Units
+) -> Iterator[str]:
+    """Yield what is wrong with a number of a table's cell, or of a figure, which has no cells."""
+    name = f"cell '{'/'.join(key)}'"
+    if cell is None:
+        unit, _ = units.get(key.metric, (None, 0))
+        yield from check_number(name, number, unit, is_bounded=False)
+    else:
+        # A gain in percent of another score may be above 100.
+        yield from check_number(name, number, cell.unit, is_bounded=not cell.relative)
 
 
 def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
@@ -274,7 +296,21 @@ class NameChecker:
     def check_task(self, task: str | None, *keys: str | int) -> Iterator[str]:
         """Yield a task that is not in the catalogue."""
         if task is not None:
-            yield from self.check_name(task, self.catalogue.tasks, *keys, "task")
+            yield from self._check_entry("task", task, self.catalogue.tasks, *keys, "task")
+
+    def check_method(self, method: str, *keys: str | int) -> Iterator[str]:
+        """Yield a method at `keys` that is not in the catalogue."""
+        yield from self._check_entry("method", method, self.catalogue.methods, *keys)
+
+    def _check_entry(
+        self, kind: str, name: str, names: Collection[str], *keys: str | int
+    ) -> Iterator[str]:
+        """Yield a name at `keys` that no file in the folder of a kind of entry has."""
+        if name not in names:
+            place = locate(self.catalogue.root / self.file, keys)
+            key = ".".join(map(str, keys))
+            missing = f"no {kind} '{name}' in catalogue/{kind}s/"
+            yield f"{place}: key '{key}': {missing}; {suggest_name(name, names)}"
 
     def check_weights(self, weights: str | None, *keys: str | int) -> Iterator[str]:
         """Yield given weights that are neither a task nor `start`."""
@@ -295,7 +331,7 @@ class NameChecker:
         if method is None:
             return
         methods = self.catalogue.methods
-        yield from self.check_name(method, methods, *keys, "method")
+        yield from self.check_method(method, *keys, "method")
         for variant in variants:
             name, own_weights = split_weights(variant)
             if method in methods:
@@ -329,7 +365,7 @@ class NameChecker:
         for key in ("methods", "ours"):
             for method, variants in getattr(experiment, key).items():
                 place = (*keys, key, method)
-                yield from self.check_name(method, methods, *place)
+                yield from self.check_method(method, *place)
                 if method in methods:
                     for variant in variants:
                         yield from self.check_name(variant, methods[method].variants, *place)
@@ -346,10 +382,10 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
             keys = (name, "jobs", "memory_of", method)
-            yield from checker.check_name(method, catalogue.methods, *keys)
+            yield from checker.check_method(method, *keys)
         for number, method in enumerate(scale.jobs.large_gpu):
             keys = (name, "jobs", "large_gpu", number)
-            yield from checker.check_name(method, catalogue.methods, *keys)
+            yield from checker.check_method(method, *keys)
     for name, paper in catalogue.papers.items():
         checker = NameChecker(catalogue, f"papers/{name}/displays.yaml")
         yield from _check_display_names(checker, paper)

@@ -18,6 +18,7 @@ from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
+from workflow_scripts.config.own_code import check_definition, check_entry_points, check_settings
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
@@ -36,6 +37,7 @@ from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.training.settings import Validation
 
 PACKAGE = Path(__file__).parents[1]
+ENTRY_FUNCTIONS = {ANALYSES: "analyse", FIGURES: "draw"}
 # Parts of a message that differ from run to run.
 OF_A_RUN = re.compile(
     r"settings of \S+: "
@@ -55,6 +57,9 @@ def find_problems(root: str | Path = ".") -> list[str]:
         load_config(root=root)
     catalogue = read_catalogue(str(root), os.getcwd())
     problems.add(*catalogue.problems.lines)
+    problems.add(*check_entry_points())
+    if list(check_settings()):
+        return list(problems.lines)  # no settings of a run can be checked
     _check_tasks(catalogue, problems)
     _check_runs(catalogue, problems)
     for key, paper in catalogue.papers.items():
@@ -248,6 +253,7 @@ def _check_module(
     if entry.module not in modules:
         return [describe_unknown(file, (*keys, "module"), entry.module, modules)]
     problems = ErrorList()
+    problems.add(*check_definition(f"{package}.{entry.module}", ENTRY_FUNCTIONS[package]))
     with problems.collect():
         parse_options(entry.module, package, entry.options, file, (*keys, "options"))
     return list(problems.lines)

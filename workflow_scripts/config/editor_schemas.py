@@ -3,7 +3,6 @@
 Editors check and complete these files by them.
 """
 
-import importlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from workflow_scripts.common.files import list_files
 from workflow_scripts.common.plug_ins import (
     ANALYSES,
     FIGURES,
+    import_own_module,
     list_modules,
     load_options_class,
 )
@@ -162,7 +162,7 @@ def make_sections() -> dict[str, Schema]:
     models["problem"] = [kind.problem for kind in kinds]
     models["options"] = []
     for name in _list_modules("data/datasets"):
-        module = importlib.import_module(f"{DATASETS}.{name}")
+        module = import_own_module(f"{DATASETS}.{name}")
         if hasattr(module, "Options"):
             models["options"].append(module.Options)
     schemas = {}

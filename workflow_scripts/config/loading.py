@@ -47,6 +47,7 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.entries import read_methods, read_tasks
+from workflow_scripts.config.own_code import check_settings
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, parse_config
 
 
@@ -111,6 +112,8 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
 def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
     """Read what is right of catalogue/ and papers/, once for all calls from one current folder."""
     root, problems = Path(folder), ErrorList()
+    problems.add(*check_settings())
+    problems_before = len(problems.lines)
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
     scales: dict[str, Scale] = {}
     metrics: list[Metrics] | None = None
@@ -118,7 +121,7 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
         scales = _read_scales(root / "catalogue/scales.yaml")
     with problems.collect():
         metrics = _read_metrics(root / "catalogue/metrics.yaml")
-    catalogue_is_right = not problems.lines
+    catalogue_is_right = len(problems.lines) == problems_before
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
     units = None if metrics is None else _list_units(metrics)
     for entry in metrics or ():
@@ -175,7 +178,7 @@ def _read_paper(folder: Path, units: Units | None, problems: ErrorList) -> Paper
         problems.add(*agreement.check_claims(paper, lines))
         problems.add(*agreement.check_controls(folder, paper))
         with problems.collect():
-            problems.add(*agreement.check_published(folder, paper))
+            problems.add(*agreement.check_published(folder, paper, units or {}))
     if len(problems.lines) == problems_before:
         # Which variants a plan names is known if all else is right.
         problems.add(*agreement.check_planned_seeds(file, paper))

@@ -7,9 +7,11 @@ short form and the spec, so that `why` and `check` can compare them with the cur
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_json, write_json
@@ -29,10 +31,13 @@ class Fingerprint:
     """A spec and code.
 
     `spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code.
+    `settings` are the classes of the sections of `spec` that lack what has its default; an empty
+    name is that of the whole spec. They are no part of the digests.
     """
 
     spec: Any
     modules: tuple[str, ...]
+    settings: dict[str, type[BaseModel]] = field(default_factory=dict, compare=False)
 
     @property
     def code(self) -> str:
@@ -45,7 +50,8 @@ class Fingerprint:
 
 def fingerprint_data(spec: DataSpec) -> Fingerprint:
     """Fingerprint the preparation of data."""
-    return Fingerprint(spec.to_json(), (f"{PACKAGE}.data.prepared", spec.prepare))
+    settings: dict[str, type[BaseModel]] = {"options": type(spec.options)}
+    return Fingerprint(spec.to_json(), (f"{PACKAGE}.data.prepared", spec.prepare), settings)
 
 
 def name_model_module(spec: ModelSpec) -> str:
@@ -55,7 +61,23 @@ def name_model_module(spec: ModelSpec) -> str:
 
 def fingerprint_training(spec: RunSpec) -> Fingerprint:
     """Fingerprint a training."""
-    return Fingerprint(spec.to_json(), _list_training_modules(spec))
+    settings = _map_training_settings(spec)
+    return Fingerprint(spec.to_json(), _list_training_modules(spec), settings)
+
+
+def _map_training_settings(spec: RunSpec) -> dict[str, type[BaseModel]]:
+    """Return section -> class of its settings, of the spec of a training."""
+    settings = _map_model_settings(spec) | {"training": type(spec.training)}
+    if spec.objective:
+        settings["objective"] = type(spec.objective.settings)
+    if spec.search:
+        settings["search"] = type(spec.search)
+    return settings
+
+
+def _map_model_settings(spec: ModelSpec) -> dict[str, type[BaseModel]]:
+    """Return section -> class of its settings, of what scoring reads too."""
+    return {"model": type(spec.model.settings), "problem": type(spec.problem)}
 
 
 def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
@@ -76,7 +98,7 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
 def fingerprint_search(spec: RunSpec) -> Fingerprint:
     """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
     modules = (f"{PACKAGE}.training.search", *_list_training_modules(spec))
-    return Fingerprint(spec.to_json(), modules)
+    return Fingerprint(spec.to_json(), modules, _map_training_settings(spec))
 
 
 def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
@@ -87,7 +109,18 @@ def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint
         name_model_module(spec),
     ]
     modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.get_measures()]
-    return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
+    return _fingerprint_scoring(settings, spec, tuple(modules))
+
+
+def _fingerprint_scoring(
+    settings: Evaluation | Intervention, spec: ModelSpec, modules: tuple[str, ...]
+) -> Fingerprint:
+    """Fingerprint a scoring of the run of `spec` by its settings."""
+    classes: dict[str, type[BaseModel]] = {"": type(settings)}
+    if isinstance(spec, GivenWeightsSpec):
+        for section, settings_class in _map_model_settings(spec).items():
+            classes[f"scored.{section}"] = settings_class
+    return Fingerprint(_describe_scoring(settings, spec), modules, classes)
 
 
 def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> dict[str, Any]:
@@ -118,7 +151,7 @@ def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerp
     The run and the candidates are input files.
     """
     modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
-    return Fingerprint(_describe_scoring(settings, spec), modules)
+    return _fingerprint_scoring(settings, spec, modules)
 
 
 def fingerprint_analysis(

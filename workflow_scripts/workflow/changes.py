@@ -11,6 +11,12 @@ from workflow_scripts.provenance.spec_fingerprints import (
     Fingerprint,
     load_modules,
 )
+from workflow_scripts.workflow.default_values import (
+    Default,
+    find_default,
+    find_settings_section,
+    list_declaring_modules,
+)
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
@@ -55,18 +61,62 @@ def compare_fingerprints(
     """
     digests = FINGERPRINT_PATTERN.match(before)
     assert digests, before
+    modules = find_closure(now.modules)
+    old_modules: dict[str, str] | None = modules
+    if digests["code"] != now.code:
+        old_modules = load_modules(digests["code"])
     if digests["spec"] != digest(now.spec):
         sentences = []
-        for key, old, new in find_differences(spec, now.spec):
+        for difference in find_differences(spec, now.spec):
+            key, old, new = fill_default(difference, spec, now, old_modules or {})
             values = f"was {shorten_value(old)} and is {shorten_value(new)}"
             sentences.append(f"{key} {values}{origin(key)}")
         yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
-        old_modules = load_modules(digests["code"])
         if old_modules:
-            yield join_first(compare_code(old_modules, find_closure(now.modules)), "; ")
+            yield join_first(compare_code(old_modules, modules), "; ")
         else:
             yield "its code has changed"
+
+
+def fill_default(
+    difference: Difference, spec: Any, now: Fingerprint, old_modules: dict[str, str]
+) -> Difference:
+    """Return a difference with the default in the place of a value that one side leaves out.
+
+    `spec` is the earlier spec, `old_modules` are the digests of its code, empty if they are not
+    known. Where the default may have been another one then, the value stays unset.
+    """
+    key, old, new = difference
+    section = find_settings_section(now.settings, key)
+    if UNSET not in (old, new) or section is None:
+        return difference
+    settings = now.settings[section]
+    modules = find_closure(now.modules)
+    for module in list_declaring_modules(settings):
+        if old_modules.get(module) != modules.get(module):
+            return difference
+    if _name_class(spec, section) != _name_class(now.spec, section):
+        return difference
+    default = find_default(settings, key.removeprefix(f"{section}."))
+    if default is None or default.value in (old, new):
+        return difference
+    if old is UNSET:
+        return Difference(key, default, new)
+    return Difference(key, old, default)
+
+
+def _name_class(spec: Any, section: str) -> tuple[Any, Any]:
+    """Return the names in a spec on which the class of a section depends.
+
+    They are the kind of task, and the name of the model or the objective.
+    """
+    content = spec
+    for key in section.split("."):
+        if key and isinstance(content, dict):
+            content = content.get(key)
+    name = content.get("name") if isinstance(content, dict) else None
+    return spec.get("kind"), name
 
 
 def find_differences(old: Any, new: Any, key: str = "") -> Iterator[Difference]:
@@ -120,6 +170,8 @@ def shorten_value(value: Any) -> str:
     """Format a value as JSON, cut if it is long."""
     if value is UNSET:
         return "unset"
+    if isinstance(value, Default):
+        return f"{shorten_value(value.value)} (the default)"
     text = format_canonical_json(value)
     if len(text) > LONGEST_VALUE:
         return f"{text[:LONGEST_VALUE]}…"
