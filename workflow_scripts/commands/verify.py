@@ -336,10 +336,16 @@ def name_compared_files(rows: list[ClaimRow]) -> str:
     return files
 
 
+def is_crate(path: Path) -> bool:
+    """Whether a path is an archive, also a broken one, or a folder with the metadata of a crate."""
+    if path.is_file():
+        return path.suffix == ".zip" or zipfile.is_zipfile(path)
+    return CrateFolder(path).metadata.exists()
+
+
 def verify_crate_at(crate: Path) -> None:
     """Verify a crate. Raises UserError if it has faults, and for what is no crate."""
-    is_archive = crate.suffix == ".zip" or zipfile.is_zipfile(crate)
-    if crate.is_file() and not is_archive:
+    if not is_crate(crate):
         raise UserError(explain_path(crate))
     # Only a crate has figures to draw again: importing what draws takes half a second.
     from workflow_scripts.reporting.pages.verify import verify_crate

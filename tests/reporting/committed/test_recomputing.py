@@ -355,6 +355,7 @@ def test_a_changed_claim_of_a_paper_is_an_error(checkout, capsys):
             "results/reference/small/claims.csv",
             ["a part of committed results; `verify results/reference/small` recomputes them all"],
         ),
+        ("docs", ["docs is no crate, it has no ro-crate-metadata.json; verify takes a crate"]),
         ("README.md", ["README.md is no crate; verify takes a crate (its zip file or folder)"]),
     ],
 )

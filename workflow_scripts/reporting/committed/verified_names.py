@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workflow_scripts.common.result_folders import COMMITTED, ExportFolder
+from workflow_scripts.common.result_folders import COMMITTED, CrateFolder, ExportFolder
 from workflow_scripts.common.validation import find_close_name
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay
@@ -72,4 +72,5 @@ def explain_path(path: Path) -> str:
                 f"{path} is a part of committed results; `verify {folder}` recomputes them all, "
                 "`verify PAPER/CLAIM` one claim"
             )
-    return f"{path} is no crate; {TAKEN}"
+    lacks = f", it has no {CrateFolder(path).metadata.name}" if path.is_dir() else ""
+    return f"{path} is no crate{lacks}; {TAKEN}"
