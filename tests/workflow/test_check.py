@@ -140,6 +140,15 @@ def test_a_source_file_with_another_checksum(made: Project):
     )
 
 
+def test_claims_of_other_papers_than_those_of_the_call_name_the_option(made: Project):
+    record = made.root / "results/demo/claims.json"
+    record.write_text(json.dumps({"fingerprint": "none", "spec": {"claims": {"mine": {}}}}))
+    line, _ = check(made)
+    assert line == (
+        "results/demo/claims.json: has the claims of mine alone; check it with `--papers mine`"
+    )
+
+
 def test_any_packing_of_a_source_file_is_right(made: Project):
     name = "wordnet-3.0-dict.tar.xz"
     manifest = made.root / f"results/downloads/wordnet/{name}.json"

@@ -100,6 +100,11 @@ def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
 
 def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -> list[str]:
     """Return a sentence for each way in which a result differs from what its job makes now."""
+    if result.rule == "claims":
+        papers = list_judged_papers(result.record)
+        if papers and set(papers) != set(config.papers):
+            option = f"--papers {' '.join(papers)}"
+            return [f"has the claims of {', '.join(papers)} alone; check it with `{option}`"]
     try:
         now = fingerprint_workflow_job(catalogue, config, result.rule, result.wildcards)
         if not now:
@@ -114,6 +119,14 @@ def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -
         return [str(error)]
     except KeyError as error:
         return [f"{error} is not in catalogue/ or papers/"]
+
+
+def list_judged_papers(record: Path) -> list[str]:
+    """List the papers whose claims were judged together; none if the record does not tell."""
+    spec = read_json(record).get("spec")
+    if not isinstance(spec, dict):
+        return []
+    return list(spec.get("claims") or ())
 
 
 def _is_of_other_packing(download: ExistingResult) -> bool:

@@ -1,9 +1,10 @@
-"""Verify results from what they are made of: a crate, a folder of committed results, or a single
-claim of results/reference/small.
+"""Verify results from what they are made of: a crate, a folder of committed results, or the claims
+of a paper, or one of them, of results/reference/small.
 """
 
 import argparse
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,19 +20,30 @@ from workflow_scripts.common.result_folders import (
     ExportFolder,
     ScaleFolder,
 )
-from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import list_ancestors
 from workflow_scripts.data.sources.archives import unpack_zip
-from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    describe_primary_claims,
+    read_claim_rows,
+)
 from workflow_scripts.reporting.claims.effects import Outcome
-from workflow_scripts.reporting.committed.claim_view import CheckedClaim, print_claim
+from workflow_scripts.reporting.claims.judging import make_side_rows
+from workflow_scripts.reporting.committed.claim_view import (
+    CheckedClaim,
+    print_claim,
+    print_differences,
+    print_paper,
+)
 from workflow_scripts.reporting.committed.committed_tables import compare_tables
 from workflow_scripts.reporting.committed.recomputing import (
     Fault,
+    FieldDifference,
     RecomputedClaims,
     describe_verdicts,
+    drop_repeated_faults,
     find_claim_faults,
     find_document_faults,
     recompute_claims,
@@ -48,8 +60,9 @@ from workflow_scripts.reporting.committed.run_origins import (
     read_data_notes,
     read_run_origins,
 )
+from workflow_scripts.reporting.committed.verified_names import explain_name, explain_path
 from workflow_scripts.reporting.pages.verdict_documents import README, VERDICTS_PAGE
-from workflow_scripts.reporting.pages.verify import verify_crate
+from workflow_scripts.reporting.site.measured_claims import ExportedResults, make_claims
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         metavar="NAME",
         help="a crate that `crate` wrote, the zip file or a folder of its content; a folder of "
-        "committed results, such as results/reference/small; or a claim, PAPER/CLAIM",
+        "committed results, such as results/reference/small; a paper; or a claim, PAPER/CLAIM",
     )
     parser.add_argument(
         "--claims",
@@ -101,7 +114,7 @@ def main(args: argparse.Namespace) -> None:
     elif path.exists():
         verify_crate_at(path)
     else:
-        verify_claim(catalogue, args.name)
+        verify_name(catalogue, args.name)
 
 
 def is_export(path: Path) -> bool:
@@ -137,18 +150,27 @@ def verify_export(catalogue: Catalogue, export: ExportFolder, only_claims: bool)
 
 @contextmanager
 def recompute_export(
-    catalogue: Catalogue, export: ExportFolder, uses_prepared_data: bool
+    catalogue: Catalogue,
+    export: ExportFolder,
+    uses_prepared_data: bool,
+    paper: str = "",
+    claim: str = "",
 ) -> Iterator[RecomputedExport]:
-    """Yield an export with its claims judged again, and the predictions of the decided ones."""
+    """Yield an export with its claims judged again, or with those of a paper.
+
+    Predictions are scored again of the decided primary claims, or of one `claim` of the paper.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        restored = restore_export(catalogue, export, Path(scratch))
-        claims = recompute_claims(restored)
+        restored = restore_export(catalogue, export, Path(scratch), paper or None)
+        claims = recompute_claims(restored, [paper] if paper else None)
         outcomes = [outcome for _, outcome in claims.decided_outcomes]
+        if claim:
+            outcomes = claims.select_outcomes(paper, claim)
         rescored = rescore_outcomes(restored, outcomes, uses_prepared_data)
         faults = find_claim_faults(restored, claims) + rescored.faults
         if is_documented(export):
             faults += find_document_faults(restored, claims)
-        yield RecomputedExport(restored, claims, rescored, faults)
+        yield RecomputedExport(restored, claims, rescored, drop_repeated_faults(faults))
 
 
 def rescore_outcomes(
@@ -202,61 +224,132 @@ def verify_tables(restored: RestoredExport) -> list[Fault]:
     return faults
 
 
-def verify_claim(catalogue: Catalogue, name: str) -> None:
-    """Print a claim of the committed results, from its scores and predictions.
+def verify_name(catalogue: Catalogue, name: str) -> None:
+    """Print a claim, or all claims of a paper, of the committed results.
 
     Raises UserError for an unknown name, and if what is committed differs.
     """
     paper, _, claim = name.partition("/")
-    claims = []
-    for key, content in catalogue.papers.items():
-        claims += [f"{key}/{claim_name}" for claim_name in content.claims_by_name]
-    if name not in claims:
-        known = [*claims, str(COMMITTED.path)]
-        advice = suggest_name(name, known)
-        raise UserError(f"{name} is no crate, no folder of results and no claim; {advice}")
-    committed_rows = read_claim_rows(COMMITTED.claims.table)
-    if name not in {f"{row.paper}/{row.claim}" for row in committed_rows}:
-        raise UserError(
-            f"{COMMITTED.path} has no result of {name}; `./reproduce --claim {name} --scale small` "
-            f"makes one, and after `./reproduce --papers {paper} --scale small` the command "
-            "`export --scale small` copies it there"
-        )
-    with tempfile.TemporaryDirectory() as scratch:
-        restored = restore_export(catalogue, COMMITTED, Path(scratch))
-        recomputed = recompute_claims(restored, [paper])
-        (outcome,) = (
-            outcome for outcome in recomputed.outcomes[paper] if outcome.claim.claim == claim
-        )
-        rescored = rescore_outcomes(restored, [outcome], uses_prepared_data=True)
-        faults = [fault for fault in find_claim_faults(restored, recomputed) if fault.name == name]
-        faults += rescored.faults
-    (row,) = (row for row in recomputed.rows if row.claim == claim)
-    runs = list_compared_runs([outcome])
-    parents = list_ancestors(catalogue, runs, restored.scale)
-    plan = f"papers/{paper}/{row.plan}" if row.plan else ""
-    checked = CheckedClaim(
-        row=row,
-        outcome=outcome,
-        rescored=rescored,
-        origins=read_run_origins(COMMITTED.provenance, runs, parents, plan),
-        datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs + parents}),
-        scale=restored.scale,
+    is_paper = name in catalogue.papers
+    if not is_paper and claim not in list_claim_names(catalogue, paper):
+        raise UserError(explain_name(catalogue, name))
+    require_committed(paper, claim)
+    print(
+        f"recomputing {name} from the scores and predictions in {COMMITTED.path} …",
+        flush=True,
     )
-    print_claim(checked)
-    compared = [COMMITTED.claims.table.name]
-    if row.is_primary and is_documented(COMMITTED):
-        compared.append(str(VERDICTS_PAGE))
-        for fault in find_document_faults(restored, recomputed):
-            if f"{paper}: {row.statement}" in fault.text:
-                faults.append(fault)
+    if is_paper:
+        verify_paper(catalogue, paper)
+    else:
+        verify_claim(catalogue, paper, claim)
+
+
+def list_claim_names(catalogue: Catalogue, paper: str) -> list[str]:
+    """List the names of a paper's claims; none of an unknown paper."""
+    if paper not in catalogue.papers:
+        return []
+    return list(catalogue.papers[paper].claims_by_name)
+
+
+def require_committed(paper: str, claim: str) -> None:
+    """Raise UserError unless the committed results have the claim, or any of the paper."""
+    rows = read_claim_rows(COMMITTED.claims.table)
+    if any(row.paper == paper and claim in ("", row.claim) for row in rows):
+        return
+    name = f"{paper}/{claim}" if claim else paper
+    option = f"--claim {name}" if claim else f"--papers {paper}"
+    raise UserError(
+        f"{COMMITTED.path} has no result of {name}; `./reproduce {option} --scale small` "
+        f"makes one, and after `./reproduce --papers {paper} --scale small` the command "
+        "`export --scale small` copies it there"
+    )
+
+
+def verify_paper(catalogue: Catalogue, paper: str) -> None:
+    """Print the claims of a paper with their verdicts.
+
+    Raises UserError with a line for each difference from what is committed.
+    """
+    with recompute_export(catalogue, COMMITTED, True, paper) as recomputed:
+        rows = recomputed.claims.rows
+        print_paper(rows, recomputed.restored.scale)
+        print(describe_predictions(recomputed.rescored))
+        faults = recomputed.faults
     if faults:
         raise UserError("\n".join(map(str, faults)))
-    print(f"  equal to {' and '.join(compared)}")
+    print(f"{len(rows)} claims equal to {name_compared_files(rows)}")
+    print(f"one of them, with each seed: verify {paper}/{rows[0].claim}")
+
+
+def verify_claim(catalogue: Catalogue, paper: str, claim: str) -> None:
+    """Print a claim from its scores and predictions, and the fields that differ from these.
+
+    Raises UserError if there are any.
+    """
+    name = f"{paper}/{claim}"
+    with recompute_export(catalogue, COMMITTED, True, paper, claim) as recomputed:
+        checked = check_claim(catalogue, recomputed, name)
+    print_claim(checked)
+    faults = list(recomputed.rescored.faults)
+    faults += [fault for fault in recomputed.faults if name in (fault.name, fault.claim)]
+    differences = [fault.problem for fault in faults if isinstance(fault.problem, FieldDifference)]
+    lines = [str(fault) for fault in faults if isinstance(fault.problem, str)]
+    if differences:
+        print_differences(differences)
+        files = ", ".join(dict.fromkeys(difference.file for difference in differences))
+        lines.append(
+            f"{name}: {files}: not what follows from the committed scores, in the fields above; "
+            "`git diff HEAD -- results docs README.md` shows what was changed"
+        )
+    if lines:
+        raise UserError("\n".join(lines))
+    print(f"  equal to {name_compared_files([checked.row])}")
+
+
+def check_claim(catalogue: Catalogue, recomputed: RecomputedExport, name: str) -> CheckedClaim:
+    """Collect what is printed of a recomputed claim."""
+    paper, _, claim = name.partition("/")
+    scale = recomputed.restored.scale
+    (outcome,) = recomputed.claims.select_outcomes(paper, claim)
+    (row,) = (row for row in recomputed.claims.rows if row.claim == claim)
+    sides = {(paper, claim): make_side_rows(paper, outcome)}
+    (measured,) = make_claims(catalogue, ExportedResults([row], sides))
+    runs = list_compared_runs([outcome])
+    parents = list_ancestors(catalogue, runs, scale)
+    plan = f"papers/{paper}/{row.plan}" if row.plan else ""
+    return CheckedClaim(
+        measured=measured,
+        outcome=outcome,
+        rescored=recomputed.rescored,
+        origins=read_run_origins(COMMITTED.provenance, runs, parents, plan),
+        datasets=read_data_notes(COMMITTED.datasets, {run.task for run in runs + parents}),
+        meanings=catalogue.meanings,
+        scale=scale,
+    )
+
+
+def name_compared_files(rows: list[ClaimRow]) -> str:
+    """Name the files that have claims of the committed results."""
+    files = COMMITTED.claims.table.name
+    if any(row.is_primary for row in rows) and is_documented(COMMITTED):
+        files += f" and {VERDICTS_PAGE}"
+    return files
+
+
+def is_crate(path: Path) -> bool:
+    """Whether a path is an archive, also a broken one, or a folder with the metadata of a crate."""
+    if path.is_file():
+        return path.suffix == ".zip" or zipfile.is_zipfile(path)
+    return CrateFolder(path).metadata.exists()
 
 
 def verify_crate_at(crate: Path) -> None:
-    """Verify a crate. Raises UserError if it has faults."""
+    """Verify a crate. Raises UserError if it has faults, and for what is no crate."""
+    if not is_crate(crate):
+        raise UserError(explain_path(crate))
+    # Only a crate has figures to draw again: importing what draws takes half a second.
+    from workflow_scripts.reporting.pages.verify import verify_crate
+
     with tempfile.TemporaryDirectory() as scratch:
         folder = crate
         if crate.is_file():

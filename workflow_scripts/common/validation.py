@@ -5,7 +5,7 @@ Each problem is one line with file, line and key.
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
@@ -69,13 +69,19 @@ def suggest_name(key: str, known_keys: Any) -> str:
     names = sorted(map(str, known_keys))
     if not names:
         return "none are known here"
-    close = difflib.get_close_matches(key, names, n=1)
+    close = find_close_name(key, names)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{close}'?"
     listed = ", ".join(names[:MAX_LISTED])
     if len(names) > MAX_LISTED:
         return f"known: {listed} and {len(names) - MAX_LISTED} more"
     return f"known: {listed}"
+
+
+def find_close_name(key: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant; None if none is like the key."""
+    close = difflib.get_close_matches(key, list(names), n=1)
+    return close[0] if close else None
 
 
 def parse_as(

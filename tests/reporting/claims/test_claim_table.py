@@ -93,7 +93,7 @@ def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_coun
         "cat",
         "small +5.5 points (95%: 1.0 to 10.0) > 0 5 of 5 reproduced: smaller than of interest",
         "lucky +0.50 share of seeds > 0 8 of 8 inconclusive",
-        "waits > 0 4 of 6 no verdict",
+        "waits > 0 4 of 6 planned: 4 of 6 seeds run, no verdict yet",
         "",
         "Exploratory claims at small that are decided",
         "claim effect (interval) claimed seeds verdict at small",
@@ -104,11 +104,11 @@ def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_coun
         "Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).",
         "",
         "1 primary claim of carma at small: 1 reproduced",
-        "3 primary claims of cat at small: 1 reproduced, 1 inconclusive, 1 no verdict",
+        "3 primary claims of cat at small: 1 reproduced, 1 inconclusive, 1 planned",
         "5 exploratory claims of the papers at small: 1 reproduced, 1 inconclusive, 2 no verdict, 1 not run",
         "1 control of ours at small: 1 not reproduced",
-        "no verdict: seeds of the analysis plan are missing (1); a control fails (1); "
-        "a gain that the claim supposes is not reproduced (1)",
+        "no verdict: a control fails (1); a gain that the claim supposes is not reproduced (1)",
+        "planned: seeds of the analysis plan are still to be run, no verdict yet",
         "not run: small does not measure it, or its runs are not done yet",
     ]
 
@@ -127,7 +127,6 @@ def test_nothing_is_said_of_what_there_is_not(printed):
 
 
 def test_reasons_are_counted_without_what_is_special_to_a_claim():
-    assert shorten_reason("0 of 6 seeds") == "seeds of the analysis plan are missing"
     assert (
         shorten_reason("a control is not measured: d/Constant/J/m") == "a control is not measured"
     )

@@ -121,12 +121,15 @@ def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
 def test_readme_counts_the_verdicts_of_primary_claims_by_paper():
     papers = load_catalogue(ROOT).papers
     rows = [row(verdict=verdict) for verdict in ("reproduced", "inconclusive", "reproduced")]
-    rows += [row(verdict="no verdict"), row(verdict="not run")]
+    rows += [row(verdict="no verdict", reason=f"{seeds} of 9 seeds") for seeds in (0, 4)]
+    rows += [row(verdict="no verdict", reason="a control fails: too low")]
     rows += [row(role="exploratory"), row(paper="lrf", verdict="not reproduced")]
     rows += [row(paper="lrf", kind="control", verdict="inconclusive")]
     cat, lrf = format_short_table(rows, papers, "small").splitlines()[2:]
     assert cat.startswith("| *Towards Equipping Transformer ")
-    assert cat.endswith("| 2 reproduced, 1 inconclusive, 2 planned | [cat](papers/cat/NOTES.md) |")
+    assert cat.endswith(
+        "| 2 reproduced, 1 inconclusive, 1 no verdict, 2 planned | [cat](papers/cat/NOTES.md) |"
+    )
     assert lrf.endswith(
         "| 1 not reproduced; controls of ours: 1 inconclusive | [lrf](papers/lrf/NOTES.md) |"
     )

@@ -1,6 +1,7 @@
 """The rows of claims.csv and claim_sides.csv: columns, writing, reading, and wording of effects."""
 
 import math
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,10 +9,13 @@ from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, format_csv, parse_decimal, read_csv
-from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
+from workflow_scripts.reporting.claims.verdicts import NO_VERDICT, PRIMARY, VERDICTS
 from workflow_scripts.reporting.tables.layout import format_number
 
 HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"
+PLANNED = "planned"  # what a primary claim is called until the last planned seed is run
+STATES = (*VERDICTS, PLANNED)
+MISSING_SEEDS = re.compile(r"\d+ of \d+ seeds(;|$)")  # reason of a claim whose seeds are not run
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit
 OTHER_DECIMALS = 2  # of effects in all other units
@@ -70,6 +74,25 @@ class ClaimRow:
     def has_planned_seeds(self) -> bool:
         """Whether all planned seeds are run; true of claims without a plan."""
         return (self.n_seeds or 0) >= (self.n_planned or 0)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether planned seeds of a primary claim are still to be run."""
+        return self.verdict == NO_VERDICT and MISSING_SEEDS.match(self.reason) is not None
+
+    @property
+    def state(self) -> str:
+        """The verdict, or `planned`: what readers are told in one word."""
+        return PLANNED if self.is_planned else self.verdict
+
+    @property
+    def explanation(self) -> str:
+        """Why it has this verdict; of a planned claim `0 of 12 seeds run, no verdict yet`."""
+        if not self.is_planned:
+            return self.reason
+        text = f"{self.n_seeds or 0} of {self.n_planned} seeds run, no verdict yet"
+        _, _, cause = self.reason.partition("; ")
+        return f"{text}; {cause}" if cause else text
 
     @property
     def margin(self) -> float:

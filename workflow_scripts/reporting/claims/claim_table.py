@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.reporting.claims.claim_rows import (
+    STATES,
     ClaimRow,
     format_effect,
     format_published_effect,
@@ -26,7 +27,7 @@ from workflow_scripts.reporting.claims.verdicts import (
 
 MOST_LINES = 10  # of primary claims in a summary
 LOG_WIDTH = 120  # columns, if the output is no terminal
-COLOURS = dict(zip(VERDICTS, ("green", "red", "yellow", "dim", "dim"), strict=True))
+COLOURS = dict(zip(STATES, ("green", "red", "yellow", "dim", "dim", "dim"), strict=True))
 
 
 def print_claims(path: Path, scale: str) -> None:
@@ -49,10 +50,7 @@ def print_claims(path: Path, scale: str) -> None:
         console.print(f"Effects are in the claimed direction: {direction}.\n")
     for paper, of_paper in groupby(primary, attrgetter("paper")):
         print_verdict_counts(console, f"primary claims of {paper}", list(of_paper), scale)
-    of_papers = [row for row in exploratory if row.kind == "paper"]
-    print_verdict_counts(console, "exploratory claims of the papers", of_papers, scale)
-    controls = [row for row in exploratory if row.is_control]
-    print_verdict_counts(console, "controls of ours", controls, scale)
+    print_exploratory_counts(console, rows, scale)
     print_missing_verdicts(console, rows, scale)
 
 
@@ -69,17 +67,13 @@ def print_claim_summary(console: Console, path: Path, scale: str) -> None:
     width = max((len(f"{row.paper}/{row.claim}") for row in shown), default=0)
     for row in shown:
         name = f"{row.paper}/{row.claim}"
-        verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
-        effect = format_effect(row) or f"{row.n_seeds or 0} of {row.n_planned} seeds"
-        console.print(f"  {escape(name):{width}}  {verdict}: {effect}")
+        state = f"[{COLOURS[row.state]}]{row.state}[/]"
+        effect = format_effect(row) or row.explanation
+        console.print(f"  {escape(name):{width}}  {state}: {escape(effect)}")
     if len(shown) < len(primary):
         console.print(f"  and {len(primary) - len(shown)} more primary claims")
-    exploratory = [row for row in rows if not row.is_primary]
     print_verdict_counts(console, "primary claims", primary, scale)
-    of_papers = [row for row in exploratory if row.kind == "paper"]
-    print_verdict_counts(console, "exploratory claims of the papers", of_papers, scale)
-    controls = [row for row in exploratory if row.is_control]
-    print_verdict_counts(console, "controls of ours", controls, scale)
+    print_exploratory_counts(console, rows, scale)
     console.print(f"All of them: .venv/bin/python -m workflow_scripts claims --show {path}")
 
 
@@ -120,6 +114,15 @@ def _describe_effect(row: ClaimRow) -> str:
     return "; ".join(parts)
 
 
+def print_exploratory_counts(console: Console, rows: list[ClaimRow], scale: str) -> None:
+    """Print the number of exploratory claims by verdict, those that are controls of ours apart."""
+    exploratory = [row for row in rows if not row.is_primary]
+    of_papers = [row for row in exploratory if row.kind == "paper"]
+    print_verdict_counts(console, "exploratory claims of the papers", of_papers, scale)
+    controls = [row for row in exploratory if row.is_control]
+    print_verdict_counts(console, "controls of ours", controls, scale)
+
+
 def print_verdict_counts(console: Console, title: str, rows: list[ClaimRow], scale: str) -> None:
     """Print the number of claims by verdict; nothing without claims.
 
@@ -127,8 +130,8 @@ def print_verdict_counts(console: Console, title: str, rows: list[ClaimRow], sca
     """
     if not rows:
         return
-    counts = Counter(row.verdict for row in rows)
-    parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    counts = Counter(row.state for row in rows)
+    parts = [f"{counts[state]} {state}" for state in STATES if counts[state]]
     noun = title
     if len(rows) == 1:
         noun = re.sub("(claim|control)s", r"\1", title)
@@ -137,18 +140,18 @@ def print_verdict_counts(console: Console, title: str, rows: list[ClaimRow], sca
 
 def print_missing_verdicts(console: Console, rows: list[ClaimRow], scale: str) -> None:
     """Print why claims have no verdict, with the number of claims for each reason."""
-    reasons = Counter(shorten_reason(row.reason) for row in rows if row.verdict == NO_VERDICT)
+    reasons = Counter(shorten_reason(row.reason) for row in rows if row.state == NO_VERDICT)
     if reasons:
         parts = [f"{reason} ({count})" for reason, count in reasons.most_common()]
         console.print(f"no verdict: {'; '.join(parts)}")
+    if any(row.is_planned for row in rows):
+        console.print("planned: seeds of the analysis plan are still to be run, no verdict yet")
     if any(row.verdict == NOT_RUN for row in rows):
         console.print(f"not run: {scale} does not measure it, or its runs are not done yet")
 
 
 def shorten_reason(reason: str) -> str:
     """Return a reason for `no verdict` without the details of one claim."""
-    if re.fullmatch(r"\d+ of \d+ seeds", reason):
-        return "seeds of the analysis plan are missing"
     if reason.startswith("says nothing while "):
         return "a gain that the claim supposes is not reproduced"
     return reason.split(":")[0]
@@ -191,9 +194,9 @@ def _format_seeds(row: ClaimRow) -> str:
 
 
 def _format_verdict(row: ClaimRow) -> str:
-    """Format the verdict in its colour, with its reason unless that is the number of seeds."""
-    verdict = f"[{COLOURS[row.verdict]}]{row.verdict}[/]"
-    if row.reason not in ("", f"{_format_seeds(row)} seeds"):
-        reason = row.reason.removeprefix(f"{row.verdict}: ")
+    """Format the verdict in its colour, with its reason."""
+    verdict = f"[{COLOURS[row.state]}]{row.state}[/]"
+    if row.explanation:
+        reason = row.explanation.removeprefix(f"{row.verdict}: ")
         verdict += f": {escape(reason)}"
     return verdict

@@ -1,60 +1,121 @@
-"""A single claim of an export in the terminal: both sides by seed, effect, interval and verdict."""
+"""Claims of an export in the terminal: of one both sides by seed, effect, interval and verdict."""
 
+import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from workflow_scripts.evaluation.statistics import SuccessRates
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     format_effect,
     format_published_effect,
 )
+from workflow_scripts.reporting.claims.claim_table import (
+    LOG_WIDTH,
+    print_claim_table,
+    print_exploratory_counts,
+    print_verdict_counts,
+)
 from workflow_scripts.reporting.claims.effects import Outcome, Side
+from workflow_scripts.reporting.claims.verdicts import NOT_REPRODUCED
+from workflow_scripts.reporting.committed.glossary import explain_words
+from workflow_scripts.reporting.committed.recomputing import FieldDifference
 from workflow_scripts.reporting.committed.rescoring_runs import Rescored
 from workflow_scripts.reporting.committed.run_origins import RunOrigins
+from workflow_scripts.reporting.site.claim_words import (
+    describe_comparison,
+    explain_metric,
+    list_metrics,
+    name_sides,
+)
+from workflow_scripts.reporting.site.measured_claims import MeasuredClaim
 from workflow_scripts.reporting.tables.cells import WITHHELD
 
+INDENT = "  "
 NAME_WIDTH = 11  # of the names of facts, with the space after them
+PLAIN_WIDTH = 80  # columns, if the output is no terminal
+GLOSSARY = Path("docs/glossary.md")
 
 
 @dataclass(frozen=True)
 class CheckedClaim:
     """A claim that was judged again, and what it rests on.
 
-    rescored: scores from predictions. origins: how its runs were made. datasets: by task, how data
-    differ from the paper's.
+    measured: the claim as the site words it. rescored: scores from predictions. origins: how its
+    runs were made. datasets: by task, how data differ from the paper's. meanings: what metrics
+    measure, in words.
     """
 
-    row: ClaimRow
+    measured: MeasuredClaim
     outcome: Outcome
     rescored: Rescored
     origins: RunOrigins
     datasets: dict[str, list[str]]
+    meanings: Mapping[str, str]
     scale: str
+
+    @property
+    def row(self) -> ClaimRow:
+        """The row of claims.csv."""
+        return self.measured.row
+
+    @property
+    def threshold(self) -> float | None:
+        """What a seed must exceed to have succeeded; None if seeds are not counted so."""
+        planned = self.measured.planned
+        return planned.entry.threshold if planned else None
+
+    @property
+    def success(self) -> str:
+        """What a seed that succeeds is: `above 50% exact_match`; empty without a threshold."""
+        if self.threshold is None:
+            return ""
+        metric = list_metrics(self.measured)[0]
+        is_percentage = explain_metric(metric, self.meanings).startswith("percent")
+        return f"above {self.threshold:g}{'%' if is_percentage else ''} {metric}"
+
+
+def make_console() -> Console:
+    """Make the console of the output, of a fixed width if that is no terminal."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    return console
+
+
+def print_paper(rows: list[ClaimRow], scale: str) -> None:
+    """Print the claims of a paper as tables, and count their verdicts."""
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
+    primary = [row for row in rows if row.is_primary]
+    exploratory = [row for row in rows if not row.is_primary]
+    print_claim_table(console, "Primary claims", primary, scale)
+    print_claim_table(console, "Exploratory claims", exploratory, scale)
+    print_verdict_counts(console, "primary claims", primary, scale)
+    print_exploratory_counts(console, rows, scale)
 
 
 def print_claim(claim: CheckedClaim) -> None:
     """Print what a claim says, what it compares, what follows, and how its runs were made."""
-    row, outcome = claim.row, claim.outcome
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{row.paper}/{row.claim}[/], {describe_role(row)}")
-    console.print(f"  {escape(row.statement)}")
+    row = claim.row
+    console = make_console()
+    console.print(f"{row.paper}/{row.claim}: {describe_role(row)}", style="bold")
+    print_wrapped(console, row.statement, INDENT)
     if row.quote:
-        console.print(f"  “{escape(row.quote)}” ({escape(row.source)})")
-    for name, side in zip(("left", "right"), outcome.sides, strict=True):
-        cells = [cell.key for cell in side.cells]
-        more = f", mean with {len(cells) - 1} more" if len(cells) > 1 else ""
-        print_fact(console, name, cells[0] + more)
-    if _is_shown(outcome):
-        console.print(make_seed_table(outcome, claim.rescored))
-        console.print(f"  {describe_origin(outcome, claim.rescored)}")
-    print_effect(console, row, claim.scale)
-    if outcome.success is not None and row.quantile is not None:
-        limit = outcome.success.compute_upper_limit(row.quantile)
-        print_fact(console, "limit", f"the share on the left is below {limit:.2f}")
+        print_wrapped(console, f"“{row.quote}” ({row.source})", INDENT)
+    for word, meaning in explain_words(GLOSSARY, row.statement).items():
+        print_wrapped(console, f"{word}: {meaning}", 2 * INDENT)
+    console.print()
+    print_sides(console, claim)
+    console.print()
+    print_effect(console, claim)
+    console.print()
     for task, notes in claim.datasets.items():
         print_fact(console, "data", f"{task}: {'; '.join(notes)}")
     print_origins(console, claim.origins)
@@ -62,38 +123,126 @@ def print_claim(claim: CheckedClaim) -> None:
 
 def describe_role(row: ClaimRow) -> str:
     """Say whether a claim is primary or exploratory, and whether it is a control of ours."""
+    text = f"{row.role} claim"
     if row.is_control:
-        return f"{row.role}, a control of ours"
-    return row.role
+        return f"{text}, a control of ours"
+    return text
+
+
+def print_wrapped(console: Console, text: str, indent: str, first: str = "") -> None:
+    """Print text in lines of the console's width, the first with other words in the indent."""
+    lines = textwrap.wrap(
+        text,
+        console.width,
+        initial_indent=first or indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    console.print("\n".join(lines))
 
 
 def print_fact(console: Console, name: str, text: str) -> None:
-    """Print a line with a name and what is said of it."""
-    console.print(f"  {name:{NAME_WIDTH}}{escape(text)}")
+    """Print a name and what is said of it, in as many lines as that takes."""
+    indent = f"{INDENT}{'':{NAME_WIDTH}}"
+    print_wrapped(console, text, indent, f"{INDENT}{name:{NAME_WIDTH}}")
 
 
-def print_effect(console: Console, row: ClaimRow, scale: str) -> None:
-    """Print the effect, what was claimed, and the verdict with its reason."""
-    absent = "none" if row.has_planned_seeds else "none yet: planned seeds are missing"
-    print_fact(console, "effect", format_effect(row) or absent)
+def print_sides(console: Console, claim: CheckedClaim) -> None:
+    """Print what both sides are, in which metric, and their values by seed."""
+    for metric in list_metrics(claim.measured):
+        print_fact(console, "metric", f"{metric}: {explain_metric(metric, claim.meanings)}")
+    names = name_sides(claim.measured)
+    for place, name, side in zip(("left", "right"), names, claim.outcome.sides, strict=True):
+        print_fact(console, place, f"{name}: {describe_cells(side)}")
+    if _is_shown(claim.outcome):
+        console.print()
+        console.print(make_seed_table(claim))
+        print_wrapped(console, describe_origin(claim.outcome, claim.rescored), INDENT)
+
+
+def describe_cells(side: Side) -> str:
+    """Name the first cell of a side, and say of how many more it has the mean."""
+    more = len(side.cells) - 1
+    text = f"cell {side.cells[0].key}"
+    return f"{text}, mean with {more} more" if more else text
+
+
+def print_effect(console: Console, claim: CheckedClaim) -> None:
+    """Print what was claimed, the effect, and the verdict with its reason."""
+    row = claim.row
+    print_fact(console, "claimed", describe_claimed(claim))
+    published = format_published_effect(row)
+    if published:
+        print_fact(console, "published", f"{published}, the effect in the paper’s numbers")
+    absent = "none, no value for each planned seed"
+    if row.is_planned:
+        absent = "none is shown before the last planned seed is run"
+    effect = format_effect(row) or absent
+    if claim.outcome.success is not None:
+        rates = claim.outcome.success
+        effect += f": {rates.left / rates.left_n:.2f} − {rates.right / rates.right_n:.2f}"
+    print_fact(console, "effect", effect)
     if row.test and row.degrees_of_freedom is not None:
         degrees = f"{row.degrees_of_freedom:.3g} degrees of freedom"
         print_fact(console, "test", f"{row.test}, {degrees}")
     elif row.test:
         print_fact(console, "test", row.test)
-    print_fact(console, "claimed", f"> {row.margin:g} {row.unit}".replace("-", "−"))
-    published = format_published_effect(row)
-    if published:
-        print_fact(console, "published", published)
-    if row.smallest_effect is not None:
-        smallest = f"{row.smallest_effect:.3g} {row.unit}".replace("-", "−")
-        print_fact(console, "matters", f"from {smallest} on, the smallest effect of interest")
-    verdict = f"[bold]{row.verdict}[/] at {scale}"
-    if row.reason:
-        verdict += f": {escape(row.reason)}"
-    console.print(f"  {'verdict':{NAME_WIDTH}}{verdict}")
+    if claim.outcome.success is not None and row.quantile is not None:
+        print_fact(console, "limit", describe_limit(claim, claim.outcome.success, row.quantile))
+    print_fact(console, "verdict", describe_verdict(claim))
     if row.caveat:
         print_fact(console, "caveat", row.caveat)
+
+
+def describe_claimed(claim: CheckedClaim) -> str:
+    """Say what the effect is, what it must exceed, and from where on it is of interest."""
+    row = claim.row
+    comparison = describe_comparison(claim.measured)
+    if claim.threshold is not None:
+        comparison = comparison.replace(f"above {claim.threshold:g}", claim.success)
+    text = f"{comparison}: above {row.margin:g} {row.unit}"
+    if row.smallest_effect is not None:
+        text += f"; of interest from {row.smallest_effect:.3g} {row.unit} on"
+    return text.replace(" -", " −")
+
+
+def describe_limit(claim: CheckedClaim, rates: SuccessRates, quantile: float) -> str:
+    """Say how many seeds of the left side can at most succeed, and which limit would decide."""
+    limit = rates.compute_upper_limit(quantile)
+    confidence = f"{100 * quantile:.4g}%"
+    name, _ = name_sides(claim.measured)
+    text = (
+        f"with a confidence of {confidence}, less than {limit:.2f} of all seeds of {name} are "
+        f"{claim.success}"
+    )
+    if claim.row.smallest_effect is not None:
+        text += f"; “{NOT_REPRODUCED}” needs a limit below {claim.row.smallest_effect:.3g}"
+    return text
+
+
+def describe_verdict(claim: CheckedClaim) -> str:
+    """Return the verdict, or that the claim is planned, with the reason."""
+    row = claim.row
+    text = f"{row.state} at {claim.scale}"
+    reason = row.explanation
+    if claim.threshold is not None:
+        reason = reason.replace(f"above {claim.threshold:g}:", f"{claim.success}:")
+    return f"{text}: {reason}" if reason else text
+
+
+def print_differences(differences: list[FieldDifference]) -> None:
+    """Print a row for each field that differs, with what is committed and what follows."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{INDENT}field", no_wrap=True)
+    table.add_column("committed", overflow="fold")
+    table.add_column("recomputed", overflow="fold")
+    for difference in differences:
+        field = f"{INDENT}{difference.file}: {difference.field.split(': ')[-1]}"
+        table.add_row(field, difference.committed, difference.recomputed)
+    console = make_console()
+    console.print()
+    console.print(table, soft_wrap=False)
 
 
 def print_origins(console: Console, origins: RunOrigins) -> None:
@@ -119,16 +268,17 @@ def _is_shown(outcome: Outcome) -> bool:
     return all(cell.status != WITHHELD for side in outcome.sides for cell in side.cells)
 
 
-def make_seed_table(outcome: Outcome, rescored: Rescored) -> Table:
+def make_seed_table(claim: CheckedClaim) -> Table:
     """Make the table of both sides by seed; a side of several cells has their mean.
 
-    Values that also follow from predictions have a check mark.
+    Values that also follow from predictions have a check mark. The paper's numbers are set apart.
     """
+    outcome = claim.outcome
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("  seed", "left", "right"):
         table.add_column(name, justify="right")
     sides = [average_side(side) for side in outcome.sides]
-    predicted = [average_side(side, rescored) for side in outcome.sides]
+    predicted = [average_side(side, claim.rescored) for side in outcome.sides]
     largest = max(abs(value) for values in sides for value in values.values())
     decimals = 2 if largest >= 1 else 4  # a coefficient of variation is a small share
     for seed in sorted({seed for side in sides for seed in side}):
@@ -140,9 +290,14 @@ def make_seed_table(outcome: Outcome, rescored: Rescored) -> Table:
         table.add_row(str(seed), *texts)
     means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
     table.add_row("mean", *means, style="bold")
+    if outcome.success is not None:
+        rates = outcome.success
+        shares = (f"{rates.left} of {rates.left_n}  ", f"{rates.right} of {rates.right_n}  ")
+        table.add_row(f"{INDENT}{claim.success}", *shares)
     published = [format_published_mean(side, decimals) for side in outcome.sides]
     if any(published):
-        table.add_row("paper", *(f"{text}  " for text in published), style="dim")
+        table.add_row()
+        table.add_row(f"{INDENT}in the paper", *(f"{text}  " for text in published))
     return table
 
 

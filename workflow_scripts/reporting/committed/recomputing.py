@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,21 +25,44 @@ from workflow_scripts.reporting.pages.verdict_documents import extract_tables, f
 
 CLAIM_KEY = ("paper", "claim")
 Content = TypeVar("Content")
+CLAIM_NAME = re.compile(r"`([^`/]+/[^`/]+)`$")  # at the end of a statement in a document
 SIDE_KEY = ("side", "cell", "seed")  # of a value, within a claim
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A difference between what is committed and what follows from the scores.
+class FieldDifference:
+    """A field of a claim with another content in a file than what follows from the scores."""
 
-    name: of a claim, a table or a run. text: what differs.
+    file: str
+    claim: str
+    field: str
+    committed: str
+    recomputed: str
+
+    def __str__(self) -> str:
+        is_there = self.committed or "empty"
+        return f"{self.field} is {is_there}, by the scores {self.recomputed or 'empty'}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something committed that does not follow from the scores.
+
+    name: of a claim, a table, a document or a run. problem: what is wrong, or a field that differs.
     """
 
     name: str
-    text: str
+    problem: str | FieldDifference
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.text}"
+        return f"{self.name}: {self.problem}"
+
+    @property
+    def claim(self) -> str:
+        """The claim of which a field differs; empty of other faults."""
+        if isinstance(self.problem, FieldDifference):
+            return self.problem.claim
+        return ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +99,10 @@ class RecomputedClaims:
                 if (paper, outcome.claim.claim) in decided:
                     pairs.append((paper, outcome))
         return pairs
+
+    def select_outcomes(self, paper: str, claim: str) -> list[Outcome]:
+        """Select the one claim of a paper."""
+        return [outcome for outcome in self.outcomes[paper] if outcome.claim.claim == claim]
 
     def count_scores(self) -> int:
         """Return how many scores, by cell and seed, the decided primary claims compare."""
@@ -118,30 +146,28 @@ def list_committed_papers(restored: RestoredExport) -> list[str]:
 
 
 def find_claim_faults(restored: RestoredExport, recomputed: RecomputedClaims) -> list[Fault]:
-    """Return a fault for each claim whose row or whose sides in the export differ."""
+    """Return a fault for each field of a claim, and each value of a side, that differs."""
     claims, sides = format_claims(recomputed.outcomes)
     committed = restored.export.claims
-    differences: dict[str, list[str]] = {}
-    for name, text in _compare_rows(committed.table, claims):
-        differences.setdefault(name, []).append(text)
-    for name, text in _compare_sides(committed.sides, sides):
-        differences.setdefault(name, []).append(text)
-    return [Fault(name, "; ".join(texts)) for name, texts in differences.items()]
+    faults = [*_compare_rows(committed.table, claims), *_compare_sides(committed.sides, sides)]
+    names = list(dict.fromkeys(fault.name for fault in faults))
+    return sorted(faults, key=lambda fault: names.index(fault.name))
 
 
-def _compare_rows(file: Path, recomputed: str) -> Iterator[tuple[str, str]]:
-    """Yield (claim, difference) for claims.csv; one difference for each claim."""
+def _compare_rows(file: Path, recomputed: str) -> Iterator[Fault]:
+    """Yield a fault for each field of claims.csv that differs."""
     expected = _map_rows(_parse_lines(recomputed))
     is_there = _select_papers(_map_rows(_read_lines(file)), expected)
     for name in dict.fromkeys([*is_there, *expected]):
         if name not in expected:
-            yield name, f"{file.name} has it, papers/ do not"
+            yield Fault(name, f"{file.name} has it, papers/ do not")
         elif name not in is_there:
-            yield name, f"{file.name} lacks it"
+            yield Fault(name, f"{file.name} lacks it")
         else:
-            texts = _list_differences(is_there[name], expected[name])
-            if texts:
-                yield name, ", ".join(texts)
+            for field, value in _list_expected_fields(expected[name]):
+                committed = is_there[name].get(field, "")
+                if committed != value:
+                    yield Fault(name, FieldDifference(file.name, name, field, committed, value))
 
 
 def _map_rows(rows: list[dict[str, str]]) -> dict[str, dict[str, str]]:
@@ -149,19 +175,13 @@ def _map_rows(rows: list[dict[str, str]]) -> dict[str, dict[str, str]]:
     return {_name_claim(row): row for row in rows}
 
 
-def _list_differences(row: dict[str, str], expected: dict[str, str]) -> list[str]:
-    """Say how the columns of a row differ, the verdict first."""
-    names = sorted(expected, key=lambda name: name != "verdict")
-    texts = []
-    for name in names:
-        value = row.get(name, "")
-        if value != expected[name]:
-            texts.append(f"{name} is {value or 'empty'}, by the scores {expected[name] or 'empty'}")
-    return texts
+def _list_expected_fields(row: dict[str, str]) -> list[tuple[str, str]]:
+    """List the columns of a row with their values, the verdict first."""
+    return sorted(row.items(), key=lambda item: item[0] != "verdict")
 
 
-def _compare_sides(file: Path, recomputed: str) -> Iterator[tuple[str, str]]:
-    """Yield (claim, difference) for claim_sides.csv; the first difference of each claim."""
+def _compare_sides(file: Path, recomputed: str) -> Iterator[Fault]:
+    """Yield a fault for each value of claim_sides.csv that differs."""
     expected = _group_sides(_parse_lines(recomputed))
     is_there = _select_papers(_group_sides(_read_lines(file)), expected)
     for name in dict.fromkeys([*is_there, *expected]):
@@ -171,10 +191,16 @@ def _compare_sides(file: Path, recomputed: str) -> Iterator[tuple[str, str]]:
             value = values.get(key, "missing")
             expected_value = expected_values.get(key, "missing")
             if value != expected_value:
-                side, _, seed = key
-                place = f"{side} at seed {seed}" if seed else side
-                yield name, f"{file.name}: {place} is {value}, by the scores {expected_value}"
-                break
+                difference = FieldDifference(
+                    file.name, name, _name_place(key), value, expected_value
+                )
+                yield Fault(name, difference)
+
+
+def _name_place(key: tuple[str, ...]) -> str:
+    """Name a value of a side: `left at seed 104`."""
+    side, _, seed = key
+    return f"{side} at seed {seed}" if seed else side
 
 
 def _group_sides(rows: list[dict[str, str]]) -> dict[str, dict[tuple[str, ...], str]]:
@@ -205,35 +231,64 @@ def _parse_lines(text: str) -> list[dict[str, str]]:
 
 
 def find_document_faults(restored: RestoredExport, recomputed: RecomputedClaims) -> list[Fault]:
-    """Return a fault for each row of the tables in README and docs/verdicts.md that is wrong."""
+    """Return a fault for each cell of the tables in README and docs/verdicts.md that is wrong.
+
+    Of claims that were not judged again the rows are not compared.
+    """
     papers = restored.catalogue.papers
+    are_all = set(list_committed_papers(restored)) <= recomputed.outcomes.keys()
     documents = format_documents(recomputed.rows, papers, restored.scale, costs=None)
     faults = []
     for document, tables in documents.items():
-        expected = _map_table_rows(tables)
+        expected = _read_table_rows(tables)
         text = document.read_text(encoding="utf-8")
-        is_there = _map_table_rows(extract_tables(text, str(document)))
+        is_there = _read_table_rows(extract_tables(text, str(document)))
         for key in dict.fromkeys([*is_there, *expected]):
-            if key not in expected:
+            if key in expected:
+                faults += _compare_table_row(str(document), key, is_there.get(key), expected[key])
+            elif are_all:
                 faults.append(Fault(str(document), f"{key}: no claim has this row"))
-            elif key not in is_there:
-                faults.append(Fault(str(document), f"{key}: this row is missing"))
-            elif is_there[key] != expected[key]:
-                cells = f"is {is_there[key]}, by the scores {expected[key]}"
-                faults.append(Fault(str(document), f"{key} {cells}"))
     return faults
 
 
-def _map_table_rows(tables: str) -> dict[str, str]:
-    """Return the first cell of each row -> its other cells; of primary claims, the first two."""
-    rows: dict[str, str] = {}
+def _compare_table_row(
+    document: str, key: str, row: dict[str, str] | None, expected: dict[str, str]
+) -> Iterator[Fault]:
+    """Yield a fault for each cell of a row that differs, or for a row that is missing."""
+    if row is None:
+        yield Fault(document, f"{key}: this row is missing")
+        return
+    claim = CLAIM_NAME.search(key)
+    name = claim[1] if claim else ""
+    for heading, value in expected.items():
+        committed = row.get(heading, "")
+        if committed != value:
+            field = f"{name or key}: {heading}"
+            yield Fault(document, FieldDifference(document, name, field, committed, value))
+
+
+def _read_table_rows(tables: str) -> dict[str, dict[str, str]]:
+    """Return the first cell of each row -> its other cells by their headings.
+
+    Of primary claims the first two cells are the key.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    headings: list[str] = []
     for line in tables.splitlines():
         if not line.startswith("|"):
+            headings = []
             continue
-        cells = line.strip("| ").split(" | ")
+        cells = line.strip().removeprefix("| ").removesuffix(" |").split(" | ")
+        headings = headings or cells
         n_keys = 1 if cells[0].startswith(("[", "*")) else 2
-        rows[": ".join(cells[:n_keys])] = " | ".join(cells[n_keys:])
+        rows[": ".join(cells[:n_keys])] = dict(zip(headings[n_keys:], cells[n_keys:], strict=False))
     return rows
+
+
+def drop_repeated_faults(faults: list[Fault]) -> list[Fault]:
+    """Drop the faults of a claim in documents where those in claims.csv say the same."""
+    of_claims = {fault.name for fault in faults}
+    return [fault for fault in faults if fault.name == fault.claim or fault.claim not in of_claims]
 
 
 def describe_verdicts(rows: list[ClaimRow]) -> str:

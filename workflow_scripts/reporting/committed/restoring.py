@@ -14,13 +14,15 @@ from workflow_scripts.common.files import (
     read_json,
     write_json,
 )
-from workflow_scripts.common.result_folders import ExportFolder, ScaleFolder
+from workflow_scripts.common.result_folders import ExportFolder, RunFolder, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import find_parent_run, read_precision, resolve_run
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.committed.counted_seeds import SeedsOfVariant, count_seeds
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
+
+ScoresOfRun = dict[tuple[Run, bool], list[dict[str, str]]]  # bool: of interventions
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,13 @@ class CountedRuns:
     others: list[Run]
 
 
-def restore_export(catalogue: Catalogue, export: ExportFolder, folder: Path) -> RestoredExport:
+def restore_export(
+    catalogue: Catalogue, export: ExportFolder, folder: Path, paper: str | None = None
+) -> RestoredExport:
     """Write the scores of an export to `folder`, as those of the scale that it is named after.
 
-    Raises UserError if the export has no scores, or if there is no such scale.
+    With `paper` only those of its runs, which takes less time. Raises UserError if the export has
+    no scores, or if there is no such scale.
     """
     scale = export.path.resolve().name
     if scale not in catalogue.scales:
@@ -59,7 +64,12 @@ def restore_export(catalogue: Catalogue, export: ExportFolder, folder: Path) -> 
         if not file.exists():
             raise MissingFileError(file)
     results = ScaleFolder(folder)
-    seeds = write_run_scores(export, results)
+    scores = read_exported_scores(export)
+    seeds = collect_seeds(scores)
+    counted = None if paper is None else count_seeds(catalogue, scale, paper, seeds)
+    for (run, is_intervened), rows in scores.items():
+        if counted is None or run.variant_key in counted:
+            write_run_scores(results.run(run), is_intervened, rows)
     write_analyses(catalogue, export, results)
     if export.datasets.exists():
         for task, dataset in read_json(export.datasets).items():
@@ -67,21 +77,29 @@ def restore_export(catalogue: Catalogue, export: ExportFolder, folder: Path) -> 
     return RestoredExport(catalogue, scale, export, results, seeds)
 
 
-def write_run_scores(export: ExportFolder, results: ScaleFolder) -> SeedsOfVariant:
-    """Write the scores of each run, and return the seeds of each variant."""
-    rows_of_run: dict[tuple[Run, bool], list[dict[str, str]]] = defaultdict(list)
-    seeds: SeedsOfVariant = defaultdict(set)
+def read_exported_scores(export: ExportFolder) -> ScoresOfRun:
+    """Read the scores of each run, those with an intervention apart."""
+    rows_of_run: ScoresOfRun = defaultdict(list)
     for row in read_csv(export.scores, SCORE_COLUMNS):
         run = Run(row["task"], row["method"], row["variant"], int(row["seed"]))
         rows_of_run[run, bool(row["intervention"])].append(row)
+    return rows_of_run
+
+
+def collect_seeds(scores: ScoresOfRun) -> SeedsOfVariant:
+    """Return the seeds of each variant that have a score."""
+    seeds: SeedsOfVariant = defaultdict(set)
+    for run, _ in scores:
         seeds[run.variant_key].add(run.seed)
-    for (run, is_intervened), rows in rows_of_run.items():
-        folder = results.run(run)
-        file = folder.evaluation.scores
-        if is_intervened:
-            file = folder.interventions.scores
-        write_score_file(file, rows)
     return dict(seeds)
+
+
+def write_run_scores(folder: RunFolder, is_intervened: bool, rows: list[dict[str, str]]) -> None:
+    """Write the scores of a run, or those under interventions."""
+    file = folder.evaluation.scores
+    if is_intervened:
+        file = folder.interventions.scores
+    write_score_file(file, rows)
 
 
 def write_analyses(catalogue: Catalogue, export: ExportFolder, results: ScaleFolder) -> None:

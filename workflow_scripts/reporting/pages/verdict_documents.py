@@ -13,11 +13,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import ANY_WRONG, FIRST_PLAN
 from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.reporting.claims.claim_rows import (
+    STATES,
     ClaimRow,
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.verdicts import DECIDED, VERDICTS
+from workflow_scripts.reporting.claims.verdicts import VERDICTS
 
 README = Path("README.md")
 VERDICTS_PAGE = Path("docs/verdicts.md")
@@ -107,13 +108,9 @@ def format_short_table(rows: list[ClaimRow], papers: Mapping[str, Paper], scale:
 
 
 def count_verdicts(rows: Iterable[ClaimRow]) -> str:
-    """Count primary claims by verdict, as `2 reproduced, 1 planned`; empty without claims."""
-    verdicts = Counter(row.verdict for row in rows)
-    counts = [f"{verdicts[verdict]} {verdict}" for verdict in DECIDED if verdicts[verdict]]
-    waiting = sum(verdicts[verdict] for verdict in verdicts if verdict not in DECIDED)
-    if waiting:
-        counts.append(f"{waiting} planned")
-    return ", ".join(counts)
+    """Count primary claims by state, as `2 reproduced, 1 planned`; empty without claims."""
+    counts = Counter(row.state for row in rows)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
@@ -193,7 +190,7 @@ def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     # No effect before the last seed is done: it would tempt a reader to stop early.
     effect = format_effect(row) if row.has_planned_seeds else ""
     verdict = f"**{row.verdict}** at {scale}"
-    if not row.has_planned_seeds:
+    if row.is_planned:
         verdict = f"**planned**: no verdict at {scale} yet"
     if row.reason not in ("", seeds):
         verdict += f": {row.reason}"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -74,6 +74,14 @@ def list_metrics(claim: MeasuredClaim) -> list[str]:
     for cell in claim.cells:
         metrics[cell.key.rsplit("/", 1)[-1]] = None
     return list(metrics)
+
+
+def explain_metric(metric: str, meanings: Mapping[str, str]) -> str:
+    """Say what a metric measures, with its unit: `percent of outputs that are right as a whole`.
+
+    One without an entry under `meanings` in catalogue/metrics.yaml has its name with spaces.
+    """
+    return meanings.get(metric, metric.replace("_", " "))
 
 
 def list_pairs(claim: MeasuredClaim) -> list[tuple[ComparedCell, ComparedCell]]:

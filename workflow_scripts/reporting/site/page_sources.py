@@ -82,6 +82,7 @@ def make_environment() -> Environment:
         "draw_strip": _allow_markup(drawings.draw_strip),
         "draw_sides": draw_sides,
         "describe_comparison": claim_words.describe_comparison,
+        "explain_metric": claim_words.explain_metric,
         "list_metrics": claim_words.list_metrics,
         "list_pair_effects": claim_words.list_pair_effects,
         "name_sides": claim_words.name_sides,
