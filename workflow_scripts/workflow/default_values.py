@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel, TypeAdapter
 
 from workflow_scripts.common.validation import list_models_in
 from workflow_scripts.provenance.code import PACKAGE
@@ -46,7 +45,8 @@ def find_default(settings: type[BaseModel], key: str) -> Default | None:
         models = list_models_in(field.annotation)
     if field is None or field.is_required():
         return None
-    return Default(to_jsonable_python(field.get_default(call_default_factory=True)))
+    value = field.get_default(call_default_factory=True)
+    return Default(TypeAdapter(Any).dump_python(value, mode="json"))
 
 
 def list_declaring_modules(settings: type[BaseModel]) -> list[str]:
