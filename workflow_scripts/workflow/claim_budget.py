@@ -139,8 +139,8 @@ def list_role_notes(catalogue: Catalogue, scale: str, groups: Iterable[CostGroup
     count = f"{len(elsewhere)} of the {len(primary)}"
     if len(elsewhere) == len(primary):
         count = "these claims"
-    yield f"primary: in a plan of another scale. At {scale} {count} are exploratory, as all others:"
     yield (
+        f"primary: in a plan of another scale. At {scale} {count} are exploratory, as all others: "
         "each has effect and interval; whether it is reproduced depends also on q over all "
         f"measured ones of the paper: ./reproduce --scale {scale} --finished"
     )

@@ -160,9 +160,7 @@ def list_range_notes(gpu_speed: float) -> Iterator[str]:
     )
     yield (
         f"Updates: as measured on an {GPU} (catalogue/step_times.csv), else a range by counted "
-        f"FLOPs, from {100 * HIGH_UTILISATION:.0f}% of its peak ({peaks} TFLOP/s)"
-    )
-    yield (
+        f"FLOPs, from {100 * HIGH_UTILISATION:.0f}% of its peak ({peaks} TFLOP/s) "
         f"down to the lowest tenth of what was measured ({share}), and no faster there than "
         f"{1e6 * OPERATION_SECONDS:.0f} microseconds an operation. A budget counts the upper end."
     )
@@ -207,9 +205,10 @@ def print_table(table: Table) -> None:
 
 
 def print_notes(lines: Iterable[str]) -> None:
-    """Print notes under a table."""
+    """Print notes under a table; on a terminal lines are broken between words."""
+    console = Console(highlight=False, markup=False)
     for line in lines:
-        print(line)
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def format_gigabytes(size: float) -> str:
