@@ -216,14 +216,16 @@ def draw_effect(claim: MeasuredClaim, width: int = WIDTH, gutter: int = 60) -> s
         body += draw_diamond(axis.place(row.published_effect), PAPER_LINE)
         if gutter:
             body += draw_text(0, PAPER_LINE + 4, "paper", "label")
+    height = bottom + 34
     if row.effect is None:
-        body += draw_progress(axis.left, bottom + 26, claim)
+        body += draw_progress(axis.left, bottom + 34, claim)  # letters are large on a phone
+        height = bottom + 42
     else:
         body += draw_interval(axis, OUR_LINE, claim, 6)
         if gutter:
             body += draw_text(0, OUR_LINE + 4, "ours", "label")
     title = f"{row.statement}: {describe_numbers(claim)}"
-    return make_svg(width, bottom + 34, body, title)
+    return make_svg(width, height, body, title)
 
 
 def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
