@@ -116,6 +116,7 @@ def add_own_paper(checkout: Path) -> None:
     assert main(["new-paper", "mine"]) == 0
     folder = checkout / "results/demo"
     shutil.copytree(checkout / "results/reference/small/tables/cat", folder / "tables/cat")
+    shutil.copytree(folder / "tables/cat", folder / "tables/mine")
     write_json(folder / "config.json", {"papers": ["mine"], "scale": "demo"})
 
 
@@ -124,6 +125,8 @@ def test_a_call_for_ones_own_paper_goes_on_with_that_paper(checkout, capsys):
     capsys.readouterr()
     lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[mine]", "scale=demo")
     assert not any("results/reference" in line for line in lines)
+    page = lines.index("Page: results/demo/index.html")
+    assert lines[page - 1] == "Table: results/demo/tables/mine/table1.md"
     commands = [line.partition("#")[0].strip() for line in lines[lines.index("Next:") + 1 :]]
     assert commands[:2] == [
         "./reproduce --papers mine --scale small",
@@ -137,4 +140,4 @@ def test_with_a_committed_paper_the_committed_verdicts_are_said(checkout, capsys
     words = ("--config", "papers=[mine,cat]", "scale=demo")
     lines = summarise(capsys, "--seconds", "60", "--", *words)
     assert [line for line in lines if line.startswith("The papers, by results/reference/small")]
-    assert not any("mine" in line for line in lines)
+    assert not any("mine" in line or line.startswith("Table: ") for line in lines)

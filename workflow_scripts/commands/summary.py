@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +23,8 @@ from workflow_scripts.workflow.snakemake_call import (
     get_snakemake_arguments,
     parse_call,
 )
+
+SHOWN_TABLES = 3
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ def main(args: argparse.Namespace) -> None:
     elif text := describe_committed(config):
         # A terminal breaks long lines within words.
         console.print(f"{text} (README.md)", soft_wrap=not console.is_terminal)
+    for table in list_own_tables(catalogue, config, results)[:SHOWN_TABLES]:
+        console.print(f"Table: {escape(str(table))}")
     console.print(f"Page: {escape(str(results.page))}")
     print_next_commands(console, catalogue, config)
 
@@ -81,6 +86,20 @@ def count_made(catalogue: Catalogue, config: Config, results: ScaleFolder) -> Ma
             else:
                 tables += results.table(paper, name).csv.exists()
     return Made(trainings, tables, figures)
+
+
+def list_own_tables(catalogue: Catalogue, config: Config, results: ScaleFolder) -> list[Path]:
+    """List the tables, in Markdown, of a call for papers of which nothing is committed."""
+    if not is_of_own_papers(config):
+        return []
+    tables = []
+    for paper in config.papers:
+        runs = list_paper_runs(catalogue, config, paper, config.scale)
+        for name in catalogue.papers[paper].select_shown_displays(runs):
+            table = results.table(paper, name).markdown
+            if table.exists():
+                tables.append(table)
+    return tables
 
 
 def describe_made(made: Made, seconds: int | None, is_unfinished: bool) -> str:
@@ -122,14 +141,19 @@ def describe_committed(config: Config) -> str:
 def select_suggested_papers(catalogue: Catalogue, config: Config) -> list[str]:
     """Return the papers of which the next commands are.
 
-    They are all of the project, or those of a call for papers without committed results.
+    They are all of the project, or those of a call for one's own papers.
     """
+    if is_of_own_papers(config):
+        return list(config.papers)
+    return list(catalogue.papers)
+
+
+def is_of_own_papers(config: Config) -> bool:
+    """Whether there are committed results, and none of a paper of the call."""
     if not COMMITTED.claims.table.exists():
-        return list(catalogue.papers)
+        return False
     committed = {row.paper for row in read_claim_rows(COMMITTED.claims.table)}
-    if committed.intersection(config.papers):
-        return list(catalogue.papers)
-    return list(config.papers)
+    return not committed.intersection(config.papers)
 
 
 def print_next_commands(console: Console, catalogue: Catalogue, config: Config) -> None:
