@@ -82,7 +82,7 @@ def test_what_snakemake_would_use_is_no_problem(words: str):
 
 @pytest.mark.parametrize("profile", ["profiles/slurm", "slurm"])
 def test_the_profile_of_a_cluster_is_found(profile: str):
-    """In a process of its own, since Snakemake looks for its executor once in a process."""
+    """In another process, because Snakemake looks for executors only once in a process."""
     command = [sys.executable, "-m", "workflow_scripts", "check-options", "--"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "profiles/plugins")}
     done = subprocess.run([*command, "--workflow-profile", profile], env=environment, cwd=ROOT)

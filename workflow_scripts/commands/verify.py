@@ -312,7 +312,7 @@ def check_claim(catalogue: Catalogue, recomputed: RecomputedExport, name: str) -
     scale = recomputed.restored.scale
     (outcome,) = recomputed.claims.select_outcomes(paper, claim)
     (row,) = (row for row in recomputed.claims.rows if row.claim == claim)
-    sides = {(paper, claim): make_side_rows(paper, outcome)}
+    sides = {(paper, claim): list(make_side_rows(paper, outcome))}
     (measured,) = make_claims(catalogue, ExportedResults([row], sides))
     runs = list_compared_runs([outcome])
     parents = list_ancestors(catalogue, runs, scale)

@@ -4,7 +4,6 @@ Its settings are imported. The rest is only read, since it may import torch.
 """
 
 import ast
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from workflow_scripts.common.plug_ins import (
     import_own_module,
 )
 from workflow_scripts.common.system import PROJECT
-from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.common.validation import StrictModel, find_close_name
 from workflow_scripts.evaluation.measures import list_measures
 from workflow_scripts.tasks.packages import list_packages
 from workflow_scripts.tasks.settings import KindSettings
@@ -26,7 +25,7 @@ SETTINGS_GROUPS = ("models", "objectives")  # their settings.py has a class Sett
 
 
 class EntryPoint(NamedTuple):
-    """The module of each package of a group, and what it must define."""
+    """A module that each package of a group has, and the function or class that it must define."""
 
     module: str
     name: str
@@ -77,9 +76,9 @@ def _check_kind(module_name: str) -> Iterator[str]:
 
 
 def check_entry_points() -> Iterator[str]:
-    """Yield each module of a model, objective, kind of task or measure without its entry point.
+    """Yield each module of a model, objective, kind of task or measure that cannot be called.
 
-    Such an entry point is the function `build`.
+    It lacks the function or class that this project calls, such as `build`.
     """
     for group, (module, name) in ENTRY_POINTS.items():
         for package in list_packages(group):
@@ -106,9 +105,9 @@ def check_definition(module_name: str, name: str) -> Iterator[str]:
     lines = dict(_list_definitions(tree.body))
     if name in lines or "*" in lines:
         return
-    close = difflib.get_close_matches(name, lines, n=1)
+    close = find_close_name(name, lines)
     if close:
-        yield f"{file}:{lines[close[0]]}: `{name}` is missing; rename `{close[0]}`"
+        yield f"{file}:{lines[close]}: `{name}` is missing; rename `{close}`"
     else:
         yield f"{file}:1: `{name}` is missing; write it"
 

@@ -1,14 +1,13 @@
 """Check published.csv: its columns, and the unit and value of each number."""
 
 import csv
-import difflib
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.validation import find_close_name, suggest_name
 from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS, Published
 
 # A number as papers print it: 1,231, +3.61%, ~1%, 85M, 2.5±2.7, 56.31 ± 2, 47.36 (2.1)†.
@@ -69,7 +68,7 @@ def check_published_columns(file: Path) -> Iterator[str]:
         suggestion = suggest_name(column, missing or PUBLISHED_COLUMNS)
         yield f"{file}:1: unknown column '{column}'; {suggestion}"
     for column in missing:
-        if not difflib.get_close_matches(column, unknown, n=1):
+        if find_close_name(column, unknown) is None:
             after = _find_column_before(column)
             yield f"{file}:1: the column '{column}' is missing; add it{after} to every line"
 

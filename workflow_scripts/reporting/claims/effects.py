@@ -413,7 +413,7 @@ def _average_planned_seeds(cell: Cell | None, seeds: list[int]) -> float | None:
     return float(np.mean([cell.seeds[seed] for seed in seeds]))
 
 
-def find_other_sign(outcome: Outcome, name: str, other_effect: Effect | None) -> str:
+def compare_signs(outcome: Outcome, name: str, other_effect: Effect | None) -> str:
     """Say that the effect of the claim `name` has another sign than the outcome's, or none.
 
     Empty if both have the same sign.

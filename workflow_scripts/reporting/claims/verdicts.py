@@ -97,14 +97,28 @@ def _judge(
     decided = _decide(outcome, planned)
     if planned is None or decided.verdict != REPRODUCED:
         return decided
-    other_claim = claims_by_name.get(planned.entry.control.same_sign)
-    if other_claim is None:
-        return decided
-    other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
-    failure = effects.find_other_sign(outcome, other_claim.claim, other_effect)
+    failure = _find_other_sign(outcome, planned, claims_by_name, cells, file)
     if failure:
         return replace(outcome, reason=failure)
     return decided
+
+
+def _find_other_sign(
+    outcome: Outcome,
+    planned: PlannedClaim,
+    claims_by_name: Mapping[str, Claim],
+    cells: dict[str, Cell],
+    file: str,
+) -> str:
+    """Say that the effect of the claim that the plan names as `same_sign` has another sign.
+
+    Empty if it has the same sign, or if the plan names no claim.
+    """
+    other_claim = claims_by_name.get(planned.entry.control.same_sign)
+    if other_claim is None:
+        return ""
+    other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
+    return effects.compare_signs(outcome, other_claim.claim, other_effect)
 
 
 def _is_undecided(outcome: Outcome) -> bool:

@@ -198,9 +198,7 @@ def print_effect(console: Console, claim: CheckedClaim) -> None:
 def describe_claimed(claim: CheckedClaim) -> str:
     """Say what the effect is, what it must exceed, and from where on it is of interest."""
     row = claim.row
-    comparison = describe_comparison(claim.measured)
-    if claim.threshold is not None:
-        comparison = comparison.replace(f"above {claim.threshold:g}", claim.success)
+    comparison = describe_comparison(claim.measured, claim.success)
     text = f"{comparison}: above {row.margin:g} {row.unit}"
     if row.smallest_effect is not None:
         text += f"; of interest from {row.smallest_effect:.3g} {row.unit} on"

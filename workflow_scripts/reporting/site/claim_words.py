@@ -42,8 +42,11 @@ def name_sides(claim: MeasuredClaim) -> tuple[str, str]:
     return _name_side(left, right), _name_side(right, left)
 
 
-def describe_comparison(claim: MeasuredClaim) -> str:
-    """Say what the effect is: `CARMA − FT, mean of 6 differences`."""
+def describe_comparison(claim: MeasuredClaim, success: str = "") -> str:
+    """Say what the effect is: `CARMA − FT, mean of 6 differences`.
+
+    success: what a seed that has succeeded is, where seeds are counted; `above 50` if not given.
+    """
     row = claim.row
     left, right = map(_format_name, name_sides(claim))
     if row.relation == "falls_with":
@@ -55,7 +58,7 @@ def describe_comparison(claim: MeasuredClaim) -> str:
     if row.unit == CHANCE:
         text = f"the chance that a seed of {better} is above one of {other}"
     elif threshold is not None:
-        text = f"the share of seeds above {threshold:g}, {better} − {other}"
+        text = f"the share of seeds {success or f'above {threshold:g}'}, {better} − {other}"
     elif row.unit == "log ratio":
         text = f"ln({better} / {other})"
     elif row.unit == "log odds":
