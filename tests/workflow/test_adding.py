@@ -82,6 +82,15 @@ def test_the_examples_rerun_nothing(demo: Project):
     assert " 4 train" in listed.stdout and " 1 table" in listed.stdout, listed.stdout
 
 
+def test_a_new_method_trains_its_two_variants_alone(demo: Project):
+    for words in (("new-method", "mine"), ("lint",)):
+        said = demo.command(*words)
+        assert said.returncode == 0, said.stderr
+    assert demo.planned() == set()
+    listed = demo.reproduce("--papers", "mine", "-n")
+    assert " 4 train" in listed.stdout and " 1 table" in listed.stdout, listed.stdout
+
+
 @pytest.mark.parametrize("cutoff", [22, 26])
 def test_the_example_splits_scan_by_length(cutoff, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLE / "workflow_scripts/data/datasets")

@@ -113,6 +113,8 @@ COMMANDS = (
     "fetch -- scan/{}/x",
     "fetch-model --out=results/out -- {}",
     "new-paper -- {}",
+    "new-method -- {}",
+    "list -- {}",
     "plan --show=scan-jump-x2/transformer/default/{}",
 )
 
