@@ -23,6 +23,7 @@ from workflow_scripts.workflow.step_times import (
     estimate_hours,
     estimate_steps,
     find_step_time,
+    format_training_hours,
 )
 from workflow_scripts.workflow.time_limit import (
     START_SECONDS,
@@ -212,6 +213,35 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
     assert [estimate_checkpoint_bytes(times, run, "full") for run in runs] == [41, None]
+
+
+def test_a_method_without_a_record_takes_the_time_of_the_one_that_it_extends(
+    project: Path,
+):
+    """It must be as large; the hours name both methods."""
+    assert load_catalogue().methods["roberta-style"].extended == ["bert", "encoder"]
+    times = [
+        recorded("pairs-wordpiece/bert/pretrain", 4, scale="small"),
+        recorded("pairs-wordpiece/bert-matched/pretrain", 6, scale="small"),
+    ]
+    run, larger = (
+        Run("pairs-wordpiece", method, "pretrain", 1) for method in ("roberta-style", "cat")
+    )
+    assert find_step_time(times, run, "small", "cpu") == StepTime(4, 1, "bert")
+    assert find_step_time(times, larger, "small", "cpu") is None
+
+    with open("catalogue/step_times.csv", "w", newline="") as stream:
+        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
+        writer.writeheader()
+        writer.writerows(times)
+    config = load_config({"scale": "small"})
+    text = format_training_hours(load_catalogue(), config, [run, larger], "cpu")
+    hours, _, rest = text.partition(" ")
+    assert float(hours) == pytest.approx(4 * 3500 / 3600, rel=0.05)
+    assert rest == (
+        "(by what they extend: roberta-style as bert) + 1 run without a recorded step time"
+    )
+    assert format_training_hours(load_catalogue(), config, [], "cpu") == "0"
 
 
 def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu():

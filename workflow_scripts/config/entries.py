@@ -88,12 +88,16 @@ class Variant:
 
 @dataclass(frozen=True)
 class Method:
-    """A model with its objective and the training choices of its authors."""
+    """A model with its objective and the training choices of its authors.
+
+    extended: the entries that it extends, the nearest first.
+    """
 
     title: str
     kinds: list[str]
     blocks: tuple[Block, ...]
     variants: dict[str, Variant]
+    extended: list[str]
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,7 @@ def read_methods(root: Path, problems: ErrorList) -> dict[str, Method]:
                 kinds=entry.values["kinds"],
                 blocks=_list_blocks(entry.lineage),
                 variants=_list_variants(entry.lineage),
+                extended=[str(other.place.entry[0]) for other in entry.lineage[-2::-1]],
             )
     return methods
 

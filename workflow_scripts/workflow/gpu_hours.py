@@ -23,6 +23,7 @@ from workflow_scripts.tasks.run_spec import HubModel, RunSpec
 from workflow_scripts.training.settings import TextTraining
 from workflow_scripts.training.update_count import BatchSizes, UpdateCount
 from workflow_scripts.workflow.step_times import (
+    StepTime,
     estimate_steps,
     find_gpu_bytes,
     find_step_time,
@@ -203,8 +204,7 @@ class GpuHours:
 
     def estimate_update(self, run: Run) -> HoursRange:
         """Estimate the seconds of an update of a training."""
-        scale = self.config.scale
-        measured = find_step_time(self.times, run, scale, "cuda", self.config.precision)
+        measured = self.find_measured_time(run)
         if measured:
             seconds = measured.seconds / measured.processes
             return HoursRange(seconds, seconds)
@@ -262,11 +262,15 @@ class GpuHours:
 
     def is_measured(self, run: Run) -> bool:
         """Whether the step time of a training, or of one like it, was measured on a GPU."""
-        training = run.training
-        step_time = find_step_time(
-            self.times, training, self.config.scale, "cuda", self.config.precision
-        )
-        return step_time is not None
+        return self.find_measured_time(run.training) is not None
+
+    def find_measured_time(self, training: Run) -> StepTime | None:
+        """Return the step time of a training, or of one like it of its method, on a GPU."""
+        scale, precision = self.config.scale, self.config.precision
+        step_time = find_step_time(self.times, training, scale, "cuda", precision)
+        if step_time and step_time.extended:
+            return None
+        return step_time
 
     def resolve(self, run: Run) -> RunSpec:
         """Return the spec of a training, in the precision of the configuration."""

@@ -25,10 +25,14 @@ STEP_TIMES = Path("catalogue/step_times.csv")
 
 @dataclass(frozen=True)
 class StepTime:
-    """Seconds of an update in each of `processes` trainings that shared a device, or a core."""
+    """Seconds of an update in each of `processes` trainings that shared a device, or a core.
+
+    extended: the method that was measured, if the run's own extends it and was not.
+    """
 
     seconds: float
     processes: int = 1
+    extended: str | None = None
 
 
 class HoursEstimate(NamedTuple):
@@ -117,13 +121,29 @@ def format_training_hours(
     total, unknown = estimate_hours(
         catalogue, runs, config.scale, config.precision, device, config.gpu_speed
     )
-    if not unknown:
-        return format_hours(total)
-    plural = "run" if unknown == 1 else "runs"
-    text = f"{unknown} {plural} without a recorded step time"
-    if total:
-        return f"{format_hours(total)} + {text}"
-    return text
+    parts = []
+    if total or not unknown:
+        parts.append(format_hours(total) + _format_extended(runs, config, device))
+    if unknown:
+        plural = "run" if unknown == 1 else "runs"
+        parts.append(f"{unknown} {plural} without a recorded step time")
+    return " + ".join(parts)
+
+
+def _format_extended(runs: list[Run], config: Config, device: str) -> str:
+    """Name the methods that are estimated by one that they extend; empty if none is."""
+    times = read_step_times(config.gpu_speed)
+    extended = {}
+    for run in runs:
+        step_time = None
+        if not run.weights:
+            step_time = find_step_time(times, run, config.scale, device, config.precision)
+        if step_time and step_time.extended:
+            extended[run.method] = step_time.extended
+    if not extended:
+        return ""
+    names = ", ".join(f"{method} as {other}" for method, other in extended.items())
+    return f" (by what they extend: {names})"
 
 
 def format_hours(hours: float) -> str:
@@ -138,7 +158,8 @@ def find_step_time(
 ) -> StepTime | None:
     """Return the recorded step time of this run, else of similar runs; None if unknown.
 
-    Of each group of rows those in the run's precision count, if there are any.
+    The last that are asked are runs of the methods that its method extends, the nearest first. Of
+    each group of rows those in the run's precision count, if there are any.
     """
     is_cpu = device == "cpu"
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == is_cpu]
@@ -148,13 +169,20 @@ def find_step_time(
         or select_rows(alike, variant=run.variant)
         or alike
     )
+    catalogue = load_catalogue()
+    extended = None
+    if not rows:
+        for extended in catalogue.methods[run.method].extended:
+            rows = [row for row in same if is_alike(row, run, extended)]
+            if rows:
+                break
     if not rows:
         return None
-    wanted = resolve_run(load_catalogue(), run, scale, precision).precision
+    wanted = resolve_run(catalogue, run, scale, precision).precision
     rows = select_rows(rows, precision=wanted) or rows
     seconds = [float(row["seconds_per_step"]) for row in rows]
     processes = [int(row["processes"] or 1) for row in rows]
-    return StepTime(statistics.median(seconds), round(statistics.median(processes)))
+    return StepTime(statistics.median(seconds), round(statistics.median(processes)), extended)
 
 
 def select_rows(rows: list[dict[str, str]], **columns: str) -> list[dict[str, str]]:
@@ -188,15 +216,15 @@ def find_gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | N
     return max(measured, default=None)
 
 
-def is_alike(row: dict[str, str], run: Run) -> bool:
-    """Whether a row is of the run's method on similar data, with equal sizes of model and batches.
+def is_alike(row: dict[str, str], run: Run, method: str | None = None) -> bool:
+    """Whether a row is of a method on similar data, with the run's sizes of model and batches.
 
-    Data of one preparing module have similar vocabularies and lengths. At `full` the sizes differ
-    between tasks.
+    method: by default the run's. Data of one preparing module have similar vocabularies and
+    lengths. At `full` the sizes differ between tasks.
     """
     catalogue = load_catalogue()
     recorded = Run(row["task"], row["method"], row["variant"], seed=0)
-    if recorded.method != run.method or recorded.task not in catalogue.tasks:
+    if recorded.method != (method or run.method) or recorded.task not in catalogue.tasks:
         return False
     if recorded.variant not in catalogue.methods[recorded.method].variants:
         return False
