@@ -239,6 +239,14 @@ def test_provenance_curves_and_predictions_of_committed_runs(committed: Results)
     )
 
 
+def test_only_runs_of_later_plans_have_recorded_starts():
+    """As docs/results.md says."""
+    for run in json.loads((REFERENCE / "provenance.json").read_text()):
+        seed = int(run["run"].rpartition("-")[2])
+        is_recorded = bool(run.get("started")) and "dirty" in run
+        assert is_recorded == (seed > 200), run["run"]
+
+
 def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
     (score,) = own.scores().to_dict("records")
     assert (score["task"], score["seed"], score["value"]) == (
