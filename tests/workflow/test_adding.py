@@ -83,6 +83,7 @@ def test_the_examples_rerun_nothing(demo: Project):
 
 
 def test_a_new_method_trains_its_two_variants_alone(demo: Project):
+    shutil.copytree(OBJECTIVE, demo.root / OBJECTIVE.relative_to(ROOT))
     for words in (("new-method", "mine"), ("lint",)):
         said = demo.command(*words)
         assert said.returncode == 0, said.stderr
