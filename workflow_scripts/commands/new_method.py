@@ -57,7 +57,7 @@ def check_name(name: str) -> None:
 
 
 def make_files(name: str) -> dict[Path, str]:
-    """Return path -> text of the example's files, with `name` in place of its own."""
+    """Return path -> text of the files of the example, with `name` in place of near_layers."""
     files = {}
     for file in sorted(EXAMPLE.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
