@@ -158,8 +158,8 @@ def find_step_time(
 ) -> StepTime | None:
     """Return the recorded step time of this run, else of similar runs; None if unknown.
 
-    The last that are asked are runs of the methods that its method extends, the nearest first. Of
-    each group of rows those in the run's precision count, if there are any.
+    Where its method has no such time, that of the nearest method that it extends counts. Of each
+    group of rows those in the run's precision count, if there are any.
     """
     is_cpu = device == "cpu"
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == is_cpu]
