@@ -42,6 +42,9 @@ sal-above-transformer-aroundright | superiority | around | sal-long | long | aro
 lrf-over-transformer-compounds | log_odds | new method=lrf | variant=plain | variant=default | new-bleu method=lrf
 lrf-over-matched-compounds | log_odds | new method=lrf | variant=matched | variant=default | new-bleu method=lrf
 srl-over-transformer-compounds | log_odds | new | plain | method=sq-transformer variant=srl | new-bleu
+accuracy-sst-smollm | paired difference | smollm metric=exact_match | variant=carma | variant=ft | smollm metric=exact_match
+cap-quarter-sst-smollm | paired log_odds | smollm quarter item_set=own_correct | variant=carma | variant=ft | smollm metric=exact_match
+cap-quarter-common-sst-smollm | paired log_odds | smollm quarter smollm-common | variant=carma | variant=ft
 """
 CLAIMS = {
     name: columns for name, *columns in (line.split(" | ") for line in CLAIMS.strip().splitlines())
@@ -65,6 +68,9 @@ SHORT = {
     "sal-long": "method=sq-transformer variant=sal-entropy-3-long",
     "plain": "method=transformer variant=default",
     "long": "method=transformer variant=long",
+    "smollm": "task=sst method=smollm readout=vocabulary",
+    "quarter": "metric=exact_match intervention=cap layer=7 pooling=max/mean/sum",
+    "smollm-common": "paper=carma analysis=item-sets-smollm item_set=common_correct",
 }
 COLUMNS = [
     "task",
