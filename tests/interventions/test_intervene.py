@@ -22,14 +22,18 @@ from tests.training.causal_toy import (
     write_text,
 )
 from tests.training.toy import assert_one_error, flip_bit, name_parent, record_files, run_main
-from workflow_scripts.common.files import hash_file
+from workflow_scripts.commands.export import average_draws
+from workflow_scripts.common.files import hash_file, read_csv
+from workflow_scripts.interventions.answer_scores import score_share
 from workflow_scripts.interventions.candidates import build, read_candidates
-from workflow_scripts.interventions.intervene import choose_blocks, score_share
+from workflow_scripts.interventions.intervene import choose_blocks
 from workflow_scripts.interventions.settings import Options
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.reporting.committed.rescoring_answers import score_answers
+from workflow_scripts.reporting.evidence.selected_scores import ScoreKey
 from workflow_scripts.tasks.prompt.training_setup import encode_prompts, read_prompts
 from workflow_scripts.tasks.run_spec import read_run_spec
 
@@ -131,6 +135,23 @@ def test_shares_are_those_of_the_answers(scores, answers):
         assert row["value"] == pytest.approx(100 * chosen["correct"].mean())
     changed = answers.query("intervention == 'synonyms' and correct != correct_before")
     assert set(changed["intervention_seed"]) == set(SETTINGS["seeds"])
+
+
+def test_scores_over_draws_follow_from_the_answers_alone(place, answers):
+    """As an export has both: the mean over draws, and answers without the model."""
+    expected = {}
+    for row in average_draws(read_csv(place / "out/scores.csv")):
+        names = {name: row[name] or None for name in ScoreKey._fields}
+        layer, rate = names["layer"], names["rate"]
+        key = ScoreKey(**names)._replace(
+            layer=int(layer) if layer else None, rate=float(rate) if rate else None
+        )
+        if key.metric != "realised_rate":
+            expected[key] = float(row["value"])
+    assert {key.intervention for key in expected} == {"cap", "synonyms"}
+    metrics = {key.metric for key in expected}
+    assert metrics >= {"exact_match", "consistency", "cv", "constrained_cv_low"}
+    assert score_answers(answers, "test") == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("prefix", ["", "constrained_"])

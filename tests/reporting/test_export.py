@@ -250,3 +250,35 @@ def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     assert list(zip(found["row"], found["seed"], found["prediction"], strict=True)) == [
         *((0, seed, "x"), (0, 9, "u"), (1, seed, "y"), (1, 9, "v")),
     ]
+
+
+def test_answers_under_interventions_are_kept_of_runs_behind_primary_claims(results: Path):
+    folder, out = results / "small/runs" / RUN, results / "reference/small"
+    answers = {
+        "item": ["b", "a"],
+        "intervention": ["cap"] * 2,
+        "layer": [1] * 2,
+        "readout": ["vocabulary"] * 2,
+        "correct_before": [True, True],
+        "correct": [False, True],
+    }
+    (folder / "interventions").mkdir()
+    pq.write_table(pa.table(answers), folder / "interventions/answers.parquet")
+    predictions = pa.table({"split": ["test"], "row": [0], "prediction": ["x"]})
+    pq.write_table(predictions, folder / "eval/predictions.parquet")
+    assert export(results, out.parent) == 0
+    assert not (out / "interventions").exists()  # no plan lists the run
+    (folder / "record.json").write_text('{"analysis_plans": {"paper": "sha"}}')
+    for name in ("seed-9", "seed-10"):
+        shutil.copytree(folder, folder.with_name(name))
+    (folder.with_name("seed-10") / "interventions/answers.parquet").unlink()
+    assert export(results, out.parent) == 0
+    kept = pq.read_table(out / f"interventions/{RUN.rpartition('/')[0]}.parquet").to_pydict()
+    assert kept.keys() == {"seed", *answers}
+    found = list(zip(kept["seed"], kept["item"], kept["correct"], strict=True))
+    assert found == [(1, "a", True), (9, "a", True), (1, "b", False), (9, "b", False)]
+    shutil.rmtree(folder / "interventions")  # of a run that is not here an export keeps them
+    assert export(results, out.parent) == 0
+    assert (
+        pq.read_table(out / f"interventions/{RUN.rpartition('/')[0]}.parquet").to_pydict() == kept
+    )

@@ -20,7 +20,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import NoOptions
-from workflow_scripts.interventions.intervene import METRIC, PREFIX, compute_cv
+from workflow_scripts.interventions.answer_scores import METRIC, PREFIX, compute_cv
 
 INTERVENTION = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 ITEM_SET = {"split": "test", "item_set": "common_correct"}

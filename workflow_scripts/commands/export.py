@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -38,9 +38,13 @@ from workflow_scripts.reporting.pages.trained_models import copy_models, write_r
 from workflow_scripts.results import read_run_files
 from workflow_scripts.training.history import read_history
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Ids and outputs. The texts of the data stay out.
 PREDICTION_IDS = ("split", "row", "item", "subset", "readout")
 PREDICTION_COLUMNS = (*PREDICTION_IDS, "prediction", "likelihood")
+ANSWER_IDS = ("readout", "intervention", "layer", "pooling", "rate", "intervention_seed", "item")
 # What tells the scores of draws apart, and their values; unit and protocol are in scores.csv.
 DRAW_COLUMNS = (
     "task",
@@ -162,6 +166,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         copy_curves(export, runs)
         copy_analyses(export)
         copy_predictions(export, runs)
+        copy_intervention_answers(export, runs)
         export.keep_earlier(export.out.devices)
         export.keep_earlier(export.out.answers_folder)
         export.keep_earlier(export.out.models)
@@ -316,34 +321,73 @@ def copy_predictions(export: Export, runs: Iterable[ExportedRun]) -> None:
     all that an export replaces. `add_predictions` leaves out the texts of the data.
     """
     export.keep_earlier(export.out.predictions)
+    for variant, runs_with_seeds in group_planned_runs(runs).items():
+        add_predictions(export.out.predictions_of(variant), runs_with_seeds)
+
+
+def copy_intervention_answers(export: Export, runs: Iterable[ExportedRun]) -> None:
+    """Write the answers under interventions of the runs of primary claims, a file per variant."""
+    export.keep_earlier(export.out.interventions)
+    for variant, runs_with_seeds in group_planned_runs(runs).items():
+        add_intervention_answers(export.out.interventions_of(variant), runs_with_seeds)
+
+
+def group_planned_runs(runs: Iterable[ExportedRun]) -> dict[str, list[ExportedRun]]:
+    """Return `<task>/<method>/<variant>` -> the runs that an analysis plan lists."""
     runs_of_variant: dict[str, list[ExportedRun]] = {}
     for run in runs:
         if run.content.get("analysis_plans"):
             variant, _, _ = run.folder.name.rpartition("/")
             runs_of_variant.setdefault(variant, []).append(run)
-    for variant, runs_with_seeds in runs_of_variant.items():
-        add_predictions(export.out.predictions_of(variant), runs_with_seeds)
+    return runs_of_variant
 
 
 def add_predictions(file: Path, runs: Iterable[ExportedRun]) -> None:
     """Write the predictions of runs of one variant to a file, next to those of other seeds."""
+    import pyarrow.parquet as pq
+
+    table_of_seed: dict[int, pa.Table] = {}
+    for run in runs:
+        table = pq.read_table(run.folder.evaluation.predictions)
+        columns = [name for name in table.column_names if name in PREDICTION_COLUMNS]
+        table_of_seed[parse_seed(run.folder.path.name)] = table.select(columns)
+    add_seeds(file, table_of_seed, PREDICTION_IDS)
+
+
+def add_intervention_answers(file: Path, runs: Iterable[ExportedRun]) -> None:
+    """Write the answers under interventions of runs of one variant to a file, as predictions are.
+
+    They say whether an answer is right. Runs without interventions are left out.
+    """
+    import pyarrow.parquet as pq
+
+    table_of_seed: dict[int, pa.Table] = {}
+    for run in runs:
+        answers = run.folder.interventions.answers
+        if answers.exists():
+            table_of_seed[parse_seed(run.folder.path.name)] = pq.read_table(answers)
+    if table_of_seed:
+        add_seeds(file, table_of_seed, ANSWER_IDS)
+
+
+def add_seeds(file: Path, table_of_seed: dict[int, "pa.Table"], ids: Iterable[str]) -> None:
+    """Write tables with a column of their seeds to a Parquet file, next to those of other seeds.
+
+    ids: columns by which the rows are sorted, if they are there, before the seed.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    tables: list[pa.Table] = []
-    seeds: list[int] = []
-    for run in runs:
-        table = pq.read_table(run.folder.evaluation.predictions)
-        table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-        seed = parse_seed(run.folder.path.name)
-        seeds.append(seed)
+    tables = []
+    for seed, table in table_of_seed.items():
         tables.append(table.add_column(0, "seed", pa.repeat(seed, len(table))))
     if file.exists():
-        tables.append(pq.read_table(file, filters=~pc.field("seed").isin(pa.array(seeds))))
+        seeds = pa.array(list(table_of_seed))
+        tables.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
     merged = pa.concat_tables(tables)
-    ids = [name for name in PREDICTION_IDS if name in merged.column_names]
-    merged = merged.sort_by([(name, "ascending") for name in (*ids, "seed")])
+    sorted_by = [name for name in ids if name in merged.column_names]
+    merged = merged.sort_by([(name, "ascending") for name in (*sorted_by, "seed")])
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(merged, file, compression="brotli", compression_level=11, use_dictionary=False)
 

@@ -653,6 +653,15 @@ class ExportFolder(ReportFolder):
         return self.predictions / f"{variant}.parquet"
 
     @property
+    def interventions(self) -> Path:
+        """The folder of the answers under interventions for primary claims."""
+        return self.path / "interventions"
+
+    def interventions_of(self, variant: object) -> Path:
+        """Return the answers under interventions of all seeds of `<task>/<method>/<variant>`."""
+        return self.interventions / f"{variant}.parquet"
+
+    @property
     def answers_folder(self) -> Path:
         """The folder of right answers, of tasks whose data may be shared. Written by hand."""
         return self.path / "answers"
@@ -680,8 +689,9 @@ class ExportFolder(ReportFolder):
         tables = (self.scores, self.draws, self.curves, self.analyses)
         origins = (self.datasets, self.provenance, self.devices)
         reports = (self.claims.table, self.claims.sides)
-        folders = (self.predictions, self.answers_folder, self.models, self.tables, self.figures)
-        return {path.name for path in tables + origins + reports + folders}
+        items = (self.predictions, self.interventions, self.answers_folder)
+        folders = (self.models, self.tables, self.figures)
+        return {path.name for path in tables + origins + reports + items + folders}
 
 
 class ModelFolder(Folder):

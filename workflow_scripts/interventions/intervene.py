@@ -3,8 +3,7 @@
 The answers are scored.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,13 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from scipy import stats
 from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
-from workflow_scripts.evaluation.statistics import QUANTILE
+from workflow_scripts.interventions.answer_scores import (
+    METRIC,
+    PREFIX,
+    compute_cv,
+    score_share,
+)
 from workflow_scripts.interventions.candidates import Candidates, read_candidates
 from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
@@ -39,10 +42,6 @@ from workflow_scripts.tasks.prompt.training_setup import (
 from workflow_scripts.tasks.run_spec import ModelSpec
 
 BATCH_TOKENS = 8192
-# By readout: the name of the share of right answers, as in an evaluation, and the prefix of other
-# metrics.
-METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
-PREFIX = {"vocabulary": "", "labels": "constrained_"}
 # Columns of the answers that say under which intervention they were given.
 INTERVENTION_COLUMNS = {
     "intervention": pa.string(),
@@ -196,35 +195,6 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
     n_steps = blocks - 1
     distance = count - 2  # from block 1 to the last one; more than n_steps, so no block repeats
     return [round(1 + step * distance / n_steps) for step in range(blocks)]
-
-
-def score_share(right: np.ndarray) -> tuple[float | None, str, int]:
-    """Return (percentage, its unit, n) of `right` [n] bool; the percentage is None for n = 0."""
-    if not len(right):
-        return None, "percent", 0
-    return 100 * float(right.mean()), "percent", len(right)
-
-
-def compute_cv(values: Sequence[float]) -> dict[str, float]:
-    """Compute `cv` of Eqn 13 over `values` [runs], with its 95% interval.
-
-    It is the standard deviation (divided by n - 1) over the mean. Interval `cv_low` to `cv_high`:
-    McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent,
-    normal runs and a CV under about a third; there is no `cv_high` if the data set no upper bound.
-    Empty for fewer than two runs or a mean that is not positive.
-    """
-    runs = np.asarray(values, dtype=float)
-    n = len(runs)
-    if n < 2 or not runs.mean() > 0:
-        return {}
-    cv = float(runs.std(ddof=1) / runs.mean())
-    spread = {"cv": cv}
-    for name, probability in (("cv_low", QUANTILE), ("cv_high", 1 - QUANTILE)):
-        quantile = float(stats.chi2.ppf(probability, n - 1))
-        squared_divisor = ((quantile + 2) / n - 1) * cv**2 + quantile / (n - 1)
-        if squared_divisor > 0:
-            spread[name] = cv / math.sqrt(squared_divisor)
-    return spread
 
 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:

@@ -363,3 +363,28 @@ def test_what_cannot_be_verified_is_named_with_what_can_in_one_line(checkout, ca
     assert main(["verify", name]) == 1
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: {name} ") and all(part in error for part in parts)
+
+
+@pytest.mark.faults
+def test_answers_under_an_intervention_that_give_another_score_are_an_error(checkout, capsys):
+    """As if 3 of 4 answers that were right before block 1 was pooled had stayed right."""
+    file = checkout / "results/reference/small/interventions/sst/gpt2-small/carma.parquet"
+    file.parent.mkdir(parents=True)
+    answers = {
+        "seed": 101,
+        "item": list("abcd"),
+        "readout": "vocabulary",
+        "intervention": "cap",
+        "layer": 1,
+        "pooling": "max",
+        "rate": None,
+        "intervention_seed": None,
+        "correct_before": True,
+        "correct": [True, True, True, False],
+    }
+    pd.DataFrame(answers).to_parquet(file)
+    assert main(["verify", "carma/cap-first-sst-six"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    place = "exact_match of test/all/vocabulary/cap/1/max"
+    assert error.startswith(f"error: sst/gpt2-small/carma/seed-101: {place}/")
+    assert error.endswith(", by its predictions 75 (and 1 more scores)")

@@ -1,4 +1,7 @@
-"""Score the predictions of an export again, where their right answers are on this machine."""
+"""Score the predictions of an export again, where their right answers are on this machine.
+
+Of answers under interventions the export says itself which are right.
+"""
 
 import importlib
 import math
@@ -13,8 +16,14 @@ from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.committed.recomputing import Fault
+from workflow_scripts.reporting.committed.rescoring_answers import score_answers
 from workflow_scripts.reporting.committed.restoring import RestoredExport
-from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
+from workflow_scripts.reporting.evidence.selected_scores import (
+    Score,
+    ScoreKey,
+    load_scores,
+    select_scores,
+)
 from workflow_scripts.reporting.tables.cells import Cell, average_repetitions
 from workflow_scripts.tasks.packages import FOLDER
 
@@ -23,7 +32,6 @@ if TYPE_CHECKING:
 
 # Scores are written with all their digits. The order of additions may change the last ones.
 TOLERANCE = 1e-9
-ScoreKey = tuple[str | None, str | None, str, str | None]  # split, subset, metric, readout
 
 
 @dataclass
@@ -39,6 +47,11 @@ class Rescored:
     faults: list[Fault] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     unanswered: dict[str, str] = field(default_factory=dict)
+
+    def add_run(self, run: Run) -> None:
+        """Note that a run has scores that follow from predictions."""
+        if run not in self.runs:
+            self.runs.append(run)
 
     def count_scores(self) -> int:
         """Return the number of scores that were computed again."""
@@ -97,6 +110,7 @@ def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
         if run.seed in restored.seeds.get(run.variant_key, ()):
             runs_of_variant[run.variant_key].append(run)
     for variant, of_variant in runs_of_variant.items():
+        rescore_interventions(restored, of_variant, rescored)
         file = restored.export.predictions_of(variant)
         if not file.exists():
             continue
@@ -106,6 +120,26 @@ def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
             continue
         rescore_variant(rescoring, of_variant, answers, rescored)
     return rescored
+
+
+def rescore_interventions(
+    restored: RestoredExport, runs: Iterable[Run], rescored: Rescored
+) -> None:
+    """Score the answers of runs of one variant under interventions, if they are in the export."""
+    import pyarrow.parquet as pq
+
+    for run in runs:
+        file = restored.export.interventions_of(run.variant_key)
+        if not file.exists():
+            continue
+        answers = pq.read_table(file, filters=[("seed", "==", run.seed)]).to_pandas()
+        scores_file = restored.results.run(run).interventions.scores
+        if answers.empty or not scores_file.exists():
+            continue
+        scores = load_scores(scores_file)
+        values = score_answers(answers, str(scores[0].split))
+        rescored.add_run(run)
+        compare_scores(run, scores, values, rescored)
 
 
 def rescore_variant(
@@ -129,8 +163,9 @@ def rescore_variant(
             else:
                 rescored.unanswered[run.task] = f"{answers} has other data ({error})"
             continue
-        rescored.runs.append(run)
-        compare_scores(rescoring.restored, run, values, rescored)
+        rescored.add_run(run)
+        scores = load_scores(rescoring.restored.results.run(run).evaluation.scores)
+        compare_scores(run, scores, values, rescored)
 
 
 def score_run(
@@ -161,26 +196,23 @@ def score_run(
         )
         for row in rows:
             readout = row.get("readout", group.get("readout"))
-            values[group["split"], row["subset"], row["metric"], readout] = row["value"]
+            key = ScoreKey(group["split"], row["subset"], row["metric"], readout)
+            values[key] = row["value"]
     return values
 
 
 def compare_scores(
-    restored: RestoredExport, run: Run, values: dict[ScoreKey, float], rescored: Rescored
+    run: Run, scores: Iterable[Score], values: dict[ScoreKey, float], rescored: Rescored
 ) -> None:
-    """Compare the scores of a run in the export with those by its predictions."""
+    """Compare scores of a run in the export with those by its predictions."""
     differences = []
-    for score in load_scores(restored.results.run(run).evaluation.scores):
-        key = (score.split, score.subset, score.metric, score.readout)
-        if key not in values:
+    for score in scores:
+        if score.key not in values:
             continue
-        value = values[key]
+        value = values[score.key]
         rescored.scores[run.variant_key].append(score._replace(value=value))
         if not math.isclose(score.value, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            place = "/".join(filter(None, (score.split, score.subset, score.readout)))
-            differences.append(
-                f"{score.metric} of {place} is {score.value:.6g}, by its predictions {value:.6g}"
-            )
+            differences.append(f"{score.key} is {score.value:.6g}, by its predictions {value:.6g}")
     if differences:
         more = f" (and {len(differences) - 1} more scores)" if len(differences) > 1 else ""
         rescored.faults.append(Fault(str(run), differences[0] + more))

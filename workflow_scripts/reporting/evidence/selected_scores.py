@@ -16,6 +16,25 @@ from workflow_scripts.evaluation.scores import read_scores
 DEPTH = re.compile(r"\d+(\.\d+)?%")
 
 
+class ScoreKey(NamedTuple):
+    """What tells the scores of a run apart, those of draws of an intervention averaged."""
+
+    split: str | None
+    subset: str | None
+    metric: str
+    readout: str | None
+    intervention: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    rate: float | None = None
+    item_set: str | None = None
+
+    def __str__(self) -> str:
+        """Format as `exact_match of test/all/vocabulary/cap/1/max/own_correct`."""
+        places = [str(value) for value in self._replace(metric="") if value not in (None, "")]
+        return f"{self.metric} of {'/'.join(places)}"
+
+
 class Score(NamedTuple):
     """A row of scores.csv, with its columns in their order. None where a column does not apply."""
 
@@ -37,6 +56,11 @@ class Score(NamedTuple):
     intervention_seed: int | None
     item_set: str | None
     readout: str | None
+
+    @property
+    def key(self) -> ScoreKey:
+        """What tells the score apart from others of its run."""
+        return ScoreKey(*(getattr(self, name) for name in ScoreKey._fields))
 
     @property
     def variant_key(self) -> VariantKey:

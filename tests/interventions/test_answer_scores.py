@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from workflow_scripts.interventions.intervene import compute_cv
+from workflow_scripts.interventions.answer_scores import compute_cv
 
 
 def test_coefficient_of_variation_of_numbers_worked_out_by_hand():
