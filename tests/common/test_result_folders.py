@@ -130,6 +130,9 @@ LAYOUT = {
     "results/reference/small/datasets.json": EXPORT.datasets,
     "results/reference/small/devices.csv": EXPORT.devices,
     "results/reference/small/provenance.json": EXPORT.provenance,
+    "results/reference/small/interventions/sst/smollm/ft.parquet": EXPORT.interventions_of(
+        "sst/smollm/ft"
+    ),
     "results/reference/small/predictions/cogs/lrf/default.parquet": EXPORT.predictions_of(
         "cogs/lrf/default"
     ),
@@ -198,7 +201,7 @@ def test_names_that_a_command_may_replace():
     assert RELEASE.names == {"models.json", "*.zip"}
     tables = {"scores.csv", "analyses.csv", "curves.csv", "devices.csv", "draws.parquet"}
     reports = {"claims.csv", "claim_sides.csv", "tables", "figures", "predictions", "answers"}
-    reports.add("models")
+    reports |= {"models", "interventions"}
     assert EXPORT.names == tables | reports | {"datasets.json", "provenance.json"}
 
 
