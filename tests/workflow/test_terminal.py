@@ -127,6 +127,21 @@ def test_a_failed_job_names_the_innermost_line_of_our_code(tmp_path, monkeypatch
     assert job.read_failure() == shown
 
 
+def test_the_jobs_of_a_rule_follow_each_other_by_seed():
+    plugin = load_plugin()
+    announced = ["train a/seed-10", "evaluate a/seed-9", "train a/seed-9", "evaluate a/seed-10"]
+    jobs = []
+    for text in announced:
+        rule, about = text.split()
+        jobs.append((plugin.Job(rule, about, {}, [], "command"), "no result yet"))
+    assert list(plugin.align_jobs_to_run(jobs)) == [
+        "train     a/seed-9   [dim]no result yet[/]",
+        "train     a/seed-10  [dim]no result yet[/]",
+        "evaluate  a/seed-9   [dim]no result yet[/]",
+        "evaluate  a/seed-10  [dim]no result yet[/]",
+    ]
+
+
 def load_plugin():
     """Return the module of the terminal as Snakemake finds it, by its folder."""
     name = "snakemake_logger_plugin_terminal"

@@ -39,6 +39,8 @@ BAR_WIDTH = 20
 TEXT_WIDTH = 66
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
+# Text and the number after it, in the name of what a job is about.
+TEXT_AND_NUMBER = re.compile(r"(\D*)(\d*)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
 # Error of our own code, of one line or several; of an input function, Snakemake adds the wildcards.
@@ -234,15 +236,25 @@ def format_error(text: str) -> str:
     return text
 
 
+def split_numbers(name: str) -> list[tuple[str, int]]:
+    """Split a name into pairs of text and number, so that seed-9 sorts before seed-10."""
+    return [(text, int(number or 0)) for text, number in TEXT_AND_NUMBER.findall(name)]
+
+
 def align_jobs_to_run(jobs: list[tuple[Job, str]]) -> Iterator[str]:
     """Yield a line for each job of a dry run, in columns: rule, what it is about, reason.
 
-    A few long names do not move the column of all reasons.
+    The jobs of a rule follow each other by what they are about, those of the rule that runs first
+    at the top. A few long names do not move the column of all reasons.
     """
     rule_width = max(len(job.rule) for job, _ in jobs)
     widths = sorted(len(job.about) for job, _ in jobs)
     about_width = widths[int(0.9 * (len(widths) - 1))]
-    for job, reason in jobs:
+    rules = list(dict.fromkeys(job.rule for job, _ in jobs))
+    in_order = sorted(
+        jobs, key=lambda entry: (rules.index(entry[0].rule), split_numbers(entry[0].about))
+    )
+    for job, reason in in_order:
         about = escape(f"{job.about:{about_width}}")
         yield f"{job.rule:{rule_width}}  {about}  [dim]{escape(reason)}[/]"
 
