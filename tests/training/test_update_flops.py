@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
@@ -134,3 +135,9 @@ def test_no_numbers_are_needed_for_a_model_of_three_billion_parameters():
     forward = 2 * (count.parameters - 128_256 * 3072) * 32 * 20
     assert 3 * forward < count.flops < 4 * forward
     assert 16 * count.parameters < count.memory < 54e9
+
+
+def test_a_kind_of_task_of_your_own_has_no_count_and_says_what_to_do():
+    spec = replace(make_spec("cogs/transformer/default"), kind="mine")
+    with pytest.raises(UserError, match=r"kind 'mine' cannot be counted .* `plan --record`"):
+        count_update(spec, BatchSizes(B, (S, T), (V, W)))

@@ -14,8 +14,15 @@ from tests.limits import HANGS
 from tests.workflow.fake_gpu import NOISE, FakeTools
 from tests.workflow.projects import RUN, TRAINED, Project
 from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
+from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
+from workflow_scripts.training.run import add_objective
 from workflow_scripts.workflow import gpu_sharing
 from workflow_scripts.workflow.gpu_sharing import (
+    GRAPH_MODELS,
+    GRAPH_OBJECTIVES,
     WITH_GRAPHS,
     WITHOUT_GRAPHS,
     Gpu,
@@ -24,6 +31,7 @@ from workflow_scripts.workflow.gpu_sharing import (
     choose_gpu,
     choose_job_count,
     estimate_slowdown,
+    has_graph_updates,
     list_gpus,
     parse_gpus,
 )
@@ -123,6 +131,28 @@ def test_measured_memory_counts_with_its_context():
         if "sal" in str(run)
     )
     assert 0.7e9 < gpu_sharing.estimate_process_bytes(run, "small") < 0.8e9
+
+
+def test_updates_are_graphs_where_model_and_objective_say_so():
+    """RoBERTa's decoder and CARMA's objective look at values: a GPU does not repeat their updates."""
+    catalogue = load_catalogue()
+    papers = list(catalogue.papers)
+    config = load_config({"scale": "small", "extra": True, "papers": papers})
+    runs = gpu_sharing.list_requested_runs(catalogue, config)
+    first_runs = {run.variant_key: run for run in runs if not run.weights}
+    specs = [resolve_training(catalogue, run, "small") for run in first_runs.values()]
+    vocabulary = {"source": ["w"] * 20, "target": ["w"] * 20}
+    names = set()
+    for spec in specs:
+        if spec.kind != "seq2seq":
+            assert not has_graph_updates(spec)
+            continue
+        model = build_model(spec.model, vocabulary)
+        alone = TrainingSetup(model, WordLoss(), [], None, capturable=model.capturable)
+        setup = add_objective(alone, spec.objective)
+        assert has_graph_updates(spec) == setup.capturable, spec.run
+        names |= {spec.model.name, spec.objective and spec.objective.name}
+    assert names >= {*GRAPH_MODELS, *GRAPH_OBJECTIVES, "roberta_decoder", "carma"}
 
 
 def test_a_training_takes_longer_among_others():

@@ -17,6 +17,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
@@ -45,7 +46,6 @@ from workflow_scripts.training.update_count import BYTES_PER_PARAMETER, BatchSiz
 
 CLASSES = 3  # of a sentence: their number hardly changes the cost
 SEMEMES = 20  # of a word, at most
-# Weights, gradients and Adam's two moments, in fp32.
 
 
 class AssumedSelection(TorchDispatchMode):
@@ -111,8 +111,14 @@ def count_update(spec: RunSpec, sizes: BatchSizes) -> UpdateCount:
     """Count an update of a training: forward and backward pass, all in fp32.
 
     Where the objective cannot run without numbers, the loss of the task is counted alone, and where
-    that cannot, 6 x parameters x tokens; `how` says so.
+    that cannot, 6 x parameters x tokens; `how` says so. Raises UserError for a kind of task whose
+    updates cannot be counted.
     """
+    if spec.kind not in SETUPS:
+        raise UserError(
+            f"task {spec.task}: updates of the kind '{spec.kind}' cannot be counted before one is "
+            "run; after a training `plan --record` writes its step time"
+        )
     with FakeTensorMode():
         return _count_fake(spec, sizes)
 

@@ -26,7 +26,8 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.workflow.snakemake_call import SnakemakeCall, set_gpu_jobs
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
@@ -52,8 +53,11 @@ class Sharing:
 WITH_GRAPHS = Sharing(processes=2, slowdown=1.64)
 # Estimated from the host's and the GPU's share of an update without graphs.
 WITHOUT_GRAPHS = Sharing(processes=8, slowdown=1.2)
-# Kinds of task whose updates a GPU repeats as CUDA graphs.
+# Whose updates a GPU repeats as CUDA graphs. Models say it by `capturable`, objectives by
+# CAPTURABLE; here they are named, since reading that needs torch.
 GRAPH_KINDS = {"seq2seq"}
+GRAPH_MODELS = {"transformer", "lrf", "sq_transformer"}
+GRAPH_OBJECTIVES = {"structural_quantisation"}
 
 # What a process needs in addition to the peak of torch's allocator, `gpu_bytes` in step_times.csv.
 CONTEXT_BYTES = 0.5e9
@@ -179,13 +183,20 @@ def find_sharing(catalogue: Catalogue, config: Config, runs: list[Run]) -> Shari
     hours: dict[Sharing, float] = defaultdict(float)
     counts: dict[Sharing, float] = defaultdict(float)
     for run in runs:
-        kind = resolve_run(catalogue, run, config.scale, config.precision).kind
-        sharing = WITH_GRAPHS if kind in GRAPH_KINDS else WITHOUT_GRAPHS
+        spec = resolve_training(catalogue, run, config.scale, config.precision)
+        sharing = WITH_GRAPHS if has_graph_updates(spec) else WITHOUT_GRAPHS
         estimate = estimate_hours(catalogue, [run], config.scale, config.precision, "cuda")
         hours[sharing] += estimate.total
         counts[sharing] += 1
     weights = hours if any(hours.values()) else counts
     return max(weights, key=weights.__getitem__)
+
+
+def has_graph_updates(spec: RunSpec) -> bool:
+    """Whether a GPU repeats the updates of a training as CUDA graphs."""
+    if spec.kind not in GRAPH_KINDS or spec.model.name not in GRAPH_MODELS:
+        return False
+    return spec.objective is None or spec.objective.name in GRAPH_OBJECTIVES
 
 
 def estimate_process_bytes(run: Run, scale: str) -> float:

@@ -147,21 +147,21 @@ def find_gpu_word(arguments: list[str]) -> str | None:
 
 def set_gpu_jobs(arguments: list[str], count: int) -> list[str]:
     """Return the arguments with `--resources gpu=<count>`, next to other resources if there are."""
-    word = f"gpu={count}"
-    if "--resources" in arguments:
-        place = arguments.index("--resources") + 1
-        return [*arguments[:place], word, *arguments[place:]]
-    # At the front, where an option follows: --resources takes every word up to the next option.
-    return ["--resources", word, *arguments]
+    return _add_option_word(arguments, "--resources", f"gpu={count}")
 
 
 def set_config_value(arguments: list[str], word: str) -> list[str]:
     """Return the arguments with `KEY=VALUE` among those of --config."""
-    if "--config" in arguments:
-        place = arguments.index("--config") + 1
+    return _add_option_word(arguments, "--config", word)
+
+
+def _add_option_word(arguments: list[str], option: str, word: str) -> list[str]:
+    """Return the arguments with a word among those of an option that takes several."""
+    if option in arguments:
+        place = arguments.index(option) + 1
         return [*arguments[:place], word, *arguments[place:]]
-    # At the front, where an option follows: --config takes every word up to the next option.
-    return ["--config", word, *arguments]
+    # At the front, where an option follows: this one takes every word up to the next option.
+    return [option, word, *arguments]
 
 
 def drop_force_words(arguments: list[str]) -> list[str]:
