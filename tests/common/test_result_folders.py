@@ -22,6 +22,7 @@ from workflow_scripts.common.result_folders import (
     ScaleFolder,
     verify_checksum,
 )
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.workflow import result_patterns
 
 ROOT = Path(__file__).parents[2]
@@ -131,10 +132,10 @@ LAYOUT = {
     "results/reference/small/devices.csv": EXPORT.devices,
     "results/reference/small/provenance.json": EXPORT.provenance,
     "results/reference/small/interventions/sst/smollm/ft.parquet": EXPORT.interventions_of(
-        "sst/smollm/ft"
+        VariantKey("sst", "smollm", "ft")
     ),
     "results/reference/small/predictions/cogs/lrf/default.parquet": EXPORT.predictions_of(
-        "cogs/lrf/default"
+        VariantKey("cogs", "lrf", "default")
     ),
     "results/reference/small/answers": EXPORT.answers_folder,
     "results/reference/small/answers/cogs/test.parquet": EXPORT.answers("cogs").split("test"),

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.export import ExportedRun, add_predictions
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.provenance.exported import PROVENANCE
+from workflow_scripts.reporting.committed.exported_items import ExportedRun, add_predictions
 
 RUN = "cogs/transformer/default/seed-1"
 FIELDS = [key for key in PROVENANCE if key not in ("analysis_plans", "versions", "not_recorded")]

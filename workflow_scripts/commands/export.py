@@ -9,8 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -27,44 +26,25 @@ from workflow_scripts.common.result_folders import (
     ExportFolder,
     ReleaseFolder,
     ResultsFolder,
-    RunFolder,
     ScaleFolder,
 )
-from workflow_scripts.common.run_names import Run, parse_seed
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
+from workflow_scripts.reporting.committed.exported_items import (
+    ExportedRun,
+    add_intervention_answers,
+    add_predictions,
+    average_draws,
+    group_planned_runs,
+    read_run_columns,
+    write_draws,
+)
 from workflow_scripts.reporting.pages.trained_models import copy_models, write_release
 from workflow_scripts.results import read_run_files
 from workflow_scripts.training.history import read_history
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Ids and outputs. The texts of the data stay out.
-PREDICTION_IDS = ("split", "row", "item", "subset", "readout")
-PREDICTION_COLUMNS = (*PREDICTION_IDS, "prediction", "likelihood")
-ANSWER_IDS = ("readout", "intervention", "layer", "pooling", "rate", "intervention_seed", "item")
-# What tells the scores of draws apart, and their values; unit and protocol are in scores.csv.
-DRAW_COLUMNS = (
-    "task",
-    "method",
-    "variant",
-    "seed",
-    "split",
-    "subset",
-    "metric",
-    "intervention",
-    "layer",
-    "pooling",
-    "rate",
-    "item_set",
-    "readout",
-    "intervention_seed",
-    "value",
-    "n",
-)
-RUN_COLUMNS = ("task", "method", "variant", "seed")
 MAX_LOSSES = 30  # in the curve of a run
 
 
@@ -90,14 +70,6 @@ def main(args: argparse.Namespace) -> None:
         print(copy_checkpoints(catalogue, args))
     else:
         print(copy_results(args.scale, args.results, args.out))
-
-
-@dataclass(frozen=True)
-class ExportedRun:
-    """A scored run: its folder, and the content of its manifest and its record."""
-
-    folder: RunFolder
-    content: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -188,8 +160,8 @@ def copy_scores(export: Export, runs: Iterable[ExportedRun]) -> None:
     scores = []
     for run in runs:
         for file in run.folder.list_score_files():
-            scores += read_csv(file, RUN_COLUMNS)
-    export.merge_rows(export.out.scores, average_draws(scores), _run_of)
+            scores += read_csv(file, Run._fields)
+    export.merge_rows(export.out.scores, average_draws(scores), read_run_columns)
     draws = [row for row in scores if row.get("intervention_seed")]
     write_draws(draws, export.earlier.draws, export.out.draws)
 
@@ -199,8 +171,8 @@ def copy_curves(export: Export, runs: Iterable[ExportedRun]) -> None:
     curves = []
     for run in runs:
         if run.folder.manifest.exists():
-            curves += reduce_curve(run.content, run.folder.curve)
-    export.merge_rows(export.out.curves, curves, _run_of)
+            curves += reduce_curve(run.run, run.folder.curve)
+    export.merge_rows(export.out.curves, curves, read_run_columns)
 
 
 def copy_analyses(export: Export) -> None:
@@ -332,67 +304,7 @@ def copy_intervention_answers(export: Export, runs: Iterable[ExportedRun]) -> No
         add_intervention_answers(export.out.interventions_of(variant), runs_with_seeds)
 
 
-def group_planned_runs(runs: Iterable[ExportedRun]) -> dict[str, list[ExportedRun]]:
-    """Return `<task>/<method>/<variant>` -> the runs that an analysis plan lists."""
-    runs_of_variant: dict[str, list[ExportedRun]] = {}
-    for run in runs:
-        if run.content.get("analysis_plans"):
-            variant, _, _ = run.folder.name.rpartition("/")
-            runs_of_variant.setdefault(variant, []).append(run)
-    return runs_of_variant
-
-
-def add_predictions(file: Path, runs: Iterable[ExportedRun]) -> None:
-    """Write the predictions of runs of one variant to a file, next to those of other seeds."""
-    import pyarrow.parquet as pq
-
-    table_of_seed: dict[int, pa.Table] = {}
-    for run in runs:
-        table = pq.read_table(run.folder.evaluation.predictions)
-        columns = [name for name in table.column_names if name in PREDICTION_COLUMNS]
-        table_of_seed[parse_seed(run.folder.path.name)] = table.select(columns)
-    add_seeds(file, table_of_seed, PREDICTION_IDS)
-
-
-def add_intervention_answers(file: Path, runs: Iterable[ExportedRun]) -> None:
-    """Write the answers under interventions of runs of one variant to a file, as predictions are.
-
-    They say whether an answer is right. Runs without interventions are left out.
-    """
-    import pyarrow.parquet as pq
-
-    table_of_seed: dict[int, pa.Table] = {}
-    for run in runs:
-        answers = run.folder.interventions.answers
-        if answers.exists():
-            table_of_seed[parse_seed(run.folder.path.name)] = pq.read_table(answers)
-    if table_of_seed:
-        add_seeds(file, table_of_seed, ANSWER_IDS)
-
-
-def add_seeds(file: Path, table_of_seed: dict[int, "pa.Table"], ids: Iterable[str]) -> None:
-    """Write tables with a column of their seeds to a Parquet file, next to those of other seeds.
-
-    ids: columns by which the rows are sorted, if they are there, before the seed.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    tables = []
-    for seed, table in table_of_seed.items():
-        tables.append(table.add_column(0, "seed", pa.repeat(seed, len(table))))
-    if file.exists():
-        seeds = pa.array(list(table_of_seed))
-        tables.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
-    merged = pa.concat_tables(tables)
-    sorted_by = [name for name in ids if name in merged.column_names]
-    merged = merged.sort_by([(name, "ascending") for name in (*sorted_by, "seed")])
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(merged, file, compression="brotli", compression_level=11, use_dictionary=False)
-
-
-def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
+def reduce_curve(run: Run, file: Path) -> list[dict[str, str]]:
     """Keep the validation values of a training.csv, and at most MAX_LOSSES values of the loss.
 
     The losses are evenly spaced, and the last one is among them.
@@ -403,8 +315,7 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     interval = max(1, math.ceil(len(loss_steps) / MAX_LOSSES))
     loss_steps.reverse()
     kept_steps = set(loss_steps[::interval])
-    parsed = Run.parse(run["run"])
-    names = {name: str(value) for name, value in parsed._asdict().items()}
+    names = {name: str(value) for name, value in run._asdict().items()}
     rows = []
     for row in curve:
         is_kept_loss = row["name"] == "loss" and row["step"] in kept_steps
@@ -412,53 +323,3 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
             value = f"{float(row['value']):.6g}"
             rows.append(names | {"step": row["step"], "name": row["name"], "value": value})
     return rows
-
-
-def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    """Average the scores of a run over the draws of an intervention, which are hundreds of rows."""
-    values_by_row: dict[tuple, list[str]] = {}
-    for row in scores:
-        row_without_draw = row | {"value": "", "intervention_seed": ""}
-        values_by_row.setdefault(tuple(row_without_draw.items()), []).append(row["value"])
-    averaged = []
-    for row, values in values_by_row.items():
-        if len(set(values)) == 1:
-            value = values[0]  # as it is written
-        else:
-            value = str(fmean(map(float, values)))
-        averaged.append(dict(row) | {"value": value})
-    return averaged
-
-
-def write_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
-    """Write the scores of single draws to a Parquet file, sorted; without any there is no file.
-
-    Runs that `rows` do not have are those of the file `earlier`. The coefficients of variation
-    follow from the file.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = {name: pa.string() for name in DRAW_COLUMNS}
-    columns |= {name: pa.int64() for name in ("seed", "n", "layer", "intervention_seed")}
-    columns |= {name: pa.float64() for name in ("value", "rate")}
-    schema = pa.schema(columns)
-    texts = {}
-    for name in DRAW_COLUMNS:
-        column = [row.get(name) or None for row in rows]
-        texts[name] = pa.array(column, pa.string())
-    tables = [pa.table(texts).cast(schema)]
-    if earlier.exists():
-        new_runs = set(map(_run_of, rows))
-        earlier_draws = pq.read_table(earlier).cast(schema)
-        is_kept = [_run_of(row) not in new_runs for row in earlier_draws.to_pylist()]
-        tables.append(earlier_draws.filter(pa.array(is_kept, pa.bool_())))
-    table = pa.concat_tables(tables)
-    if len(table):
-        ids = [name for name in DRAW_COLUMNS if name not in ("value", "n")]
-        table = table.sort_by([(name, "ascending") for name in ids])
-        pq.write_table(table, file, compression="brotli", compression_level=11)
-
-
-def _run_of(row: dict[str, str]) -> Run:
-    return Run(row["task"], row["method"], row["variant"], int(row["seed"]))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping
+from workflow_scripts.common.run_names import VariantKey
 
 
 @dataclass(frozen=True)
@@ -648,8 +649,8 @@ class ExportFolder(ReportFolder):
         """The folder of the predictions for primary claims."""
         return self.path / "predictions"
 
-    def predictions_of(self, variant: object) -> Path:
-        """Return the predictions of all seeds of `<task>/<method>/<variant>`."""
+    def predictions_of(self, variant: VariantKey) -> Path:
+        """Return the predictions of all seeds of a variant."""
         return self.predictions / f"{variant}.parquet"
 
     @property
@@ -657,8 +658,8 @@ class ExportFolder(ReportFolder):
         """The folder of the answers under interventions for primary claims."""
         return self.path / "interventions"
 
-    def interventions_of(self, variant: object) -> Path:
-        """Return the answers under interventions of all seeds of `<task>/<method>/<variant>`."""
+    def interventions_of(self, variant: VariantKey) -> Path:
+        """Return the answers under interventions of all seeds of a variant."""
         return self.interventions / f"{variant}.parquet"
 
     @property
