@@ -37,7 +37,7 @@ def copy_results(folder: Path, scale: str, papers: tuple[str, ...]) -> ScaleFold
             reader = csv.DictReader(stream)
             rows = [row for row in reader if row["paper"] in papers]
         write_csv(results.path / name, reader.fieldnames, rows)
-    write_json(results.config, {"papers": list(papers), "scale": scale})
+    write_json(results.config, {"papers": list(papers), "scale": scale, "extra": True})
     return results
 
 
