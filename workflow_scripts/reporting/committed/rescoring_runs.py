@@ -1,6 +1,6 @@
 """Score the predictions of an export again, where their right answers are on this machine.
 
-Of answers under interventions the export says itself which are right.
+Answers under interventions need no data: the export has whether each is right.
 """
 
 import importlib
@@ -110,7 +110,7 @@ def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
         if run.seed in restored.seeds.get(run.variant_key, ()):
             runs_of_variant[run.variant_key].append(run)
     for variant, of_variant in runs_of_variant.items():
-        rescore_interventions(restored, of_variant, rescored)
+        rescore_interventions(restored, variant, of_variant, rescored)
         file = restored.export.predictions_of(variant)
         if not file.exists():
             continue
@@ -123,16 +123,17 @@ def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
 
 
 def rescore_interventions(
-    restored: RestoredExport, runs: Iterable[Run], rescored: Rescored
+    restored: RestoredExport, variant: VariantKey, runs: Iterable[Run], rescored: Rescored
 ) -> None:
-    """Score the answers of runs of one variant under interventions, if they are in the export."""
+    """Score the answers of runs of a variant under interventions, if they are in the export."""
     import pyarrow.parquet as pq
 
+    file = restored.export.interventions_of(variant)
+    if not file.exists():
+        return
+    table = pq.read_table(file).to_pandas()
     for run in runs:
-        file = restored.export.interventions_of(run.variant_key)
-        if not file.exists():
-            continue
-        answers = pq.read_table(file, filters=[("seed", "==", run.seed)]).to_pandas()
+        answers = table[table["seed"] == run.seed]
         scores_file = restored.results.run(run).interventions.scores
         if answers.empty or not scores_file.exists():
             continue
