@@ -224,6 +224,45 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     )
 
 
+def test_an_answer_of_the_same_text_is_right_where_the_evaluation_says_so(place, tmp_path):
+    """The token that is said instead of `hen` is given the text `HEN`."""
+    run = tmp_path / "run"
+    shutil.copytree(place / "runs/ft", run)
+    tokenizer_file = run / "checkpoint/tokenizer.json"
+    tokenizer_file.write_text(tokenizer_file.read_text().replace("<unk>", "HEN"))
+    record_files(run)
+    evaluation = {"splits": ["test"], "batch_tokens": 2048}
+    found = {}
+    for match in ("token", "text"):
+        spec = {
+            "scale": None,
+            "spec": json.loads((run / "run.json").read_text())["spec"],
+            "evaluation": evaluation | {"match": match},
+        }
+        out = tmp_path / match
+        assert call(place, run_dir=run, out=out, spec=spec) == 0
+        assert json.loads((out / "intervention.json").read_text())["spec"]["match"] == match
+        answers = pd.read_parquet(out / "answers.parquet")
+        found[match] = answers.query("readout == 'vocabulary' and pooling == 'mean'")
+
+    folder = run / "checkpoint"
+    model, tokenizer = load_causal_lm(folder, "llama").eval(), load_tokenizer(folder)
+    prompts = pd.read_parquet(place / "prompts/test.parquet").set_index("item")
+    for _, answer in found["text"].iterrows():
+        content, label = prompts.loc[answer["item"], ["content", "label"]]
+        prompt = TEMPLATE.format(content=content)
+        ids = torch.tensor([[0, *tokenizer.encode(prompt, add_special_tokens=False).ids]])
+        with torch.no_grad():
+            written = int(model(input_ids=ids).logits[0, -1].argmax())
+        text = tokenizer.decode([written], skip_special_tokens=False)
+        assert answer["correct_before"] == (text.strip().lower() == label)
+    is_hen = found["text"]["item"].map(prompts["label"]) == "hen"
+    right = {match: rows["correct_before"] for match, rows in found.items()}
+    assert not right["token"][is_hen].any() and right["text"][is_hen].any()
+    assert (right["token"] == right["text"])[~is_hen].all()
+    assert found["text"]["correct"][is_hen].sum() > found["token"]["correct"][is_hen].sum()
+
+
 @pytest.mark.parametrize(
     ("count", "wanted", "blocks"),
     [

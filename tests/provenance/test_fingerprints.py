@@ -1,6 +1,8 @@
 """What a job is given and the code that it reaches, in short and in long."""
 
 import json
+import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from tests.config.as_json import resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import select_published_rows
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
+from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
+from workflow_scripts.provenance.code import digest_code
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
@@ -19,6 +23,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
     load_modules,
     store_modules,
 )
+from workflow_scripts.tasks.packages import list_packages
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 
@@ -102,3 +107,73 @@ def test_the_modules_of_the_code_are_stored(tmp_path):
     store_modules([train, of("table", paper="sq_transformer", display="table1")], tmp_path)
     assert "workflow_scripts.training.loop" in load_modules(train.code, tmp_path)
     assert load_modules("0" * 16, tmp_path) is None
+
+
+# Kind of task -> a default in its settings, and another one.
+CHANGED_DEFAULTS = {
+    "language_modelling": ("Settings):\n", "Settings):\n    label_smoothing: float = 0.1\n"),
+    "masked_lm": ("= 128", "= 64"),
+    "prompt": ('"token",\n', '"text",\n'),
+    "question_answering": ("stride: AtLeastOne = 128", "stride: AtLeastOne = 64"),
+    "sentence_prediction": ("head_width: AtLeastOne = 768", "head_width: AtLeastOne = 512"),
+    "seq2seq": ("max_length: int = Field(200", "max_length: int = Field(100"),
+}
+
+
+@pytest.fixture(scope="module")
+def run_by_kind() -> dict[str, dict[str, str]]:
+    """Kind of task -> the wildcards of one of its trainings."""
+    catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
+    found = {}
+    for paper, scale in product(catalogue.papers, ("small", "full")):
+        for run in list_paper_runs(catalogue, config, paper, scale):
+            if "@" in run.variant:
+                continue
+            found[catalogue.tasks[run.task].kind] = {
+                "scale": scale,
+                "task": run.task,
+                "method": run.method,
+                "variant": run.variant,
+                "seed": f"seed-{run.seed}",
+            }
+    return found
+
+
+@pytest.mark.parametrize("kind", CHANGED_DEFAULTS)
+def test_a_changed_default_of_a_kind_of_task_reruns_its_trainings_alone(
+    run_by_kind, tmp_path, kind
+):
+    assert run_by_kind.keys() == CHANGED_DEFAULTS.keys() == set(list_packages("tasks"))
+    default, other = CHANGED_DEFAULTS[kind]
+    as_is, changed = tmp_path / "as_is", tmp_path / "changed"
+    for root in (as_is, changed):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "workflow_scripts", root / "workflow_scripts", ignore=ignored)
+    settings = changed / f"workflow_scripts/tasks/{kind}/settings.py"
+    text = settings.read_text()
+    assert text.count(default) == 1
+    settings.write_text(text.replace(default, other))
+    stale = set()
+    for name, wildcards in run_by_kind.items():
+        modules = of("train", **wildcards).modules
+        if digest_code(modules, as_is) != digest_code(modules, changed):
+            stale.add(name)
+    assert stale == {kind}
+
+
+def test_interventions_are_given_the_rule_for_right_answers(tmp_path):
+    """They compare answers by the `match` of the run's evaluation, not by a setting of theirs."""
+    for name in ("catalogue", "papers"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    wildcards = RUN | {"task": "sst", "method": "qwen-small", "variant": "ft"}
+
+    def read_spec() -> dict:
+        catalogue, config = load_catalogue(tmp_path), load_config(root=ROOT)
+        return fingerprint_workflow_job(catalogue, config, "intervene", wildcards).spec
+
+    before = read_spec()
+    tasks = tmp_path / "catalogue/tasks/prompts.yaml"
+    tasks.write_text(tasks.read_text().replace("{match: text}", "{match: token}"))
+    read_catalogue.cache_clear()
+    assert before["match"] == "text"
+    assert read_spec() == before | {"match": "token"}

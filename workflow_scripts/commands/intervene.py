@@ -7,7 +7,6 @@ from pathlib import Path
 
 from workflow_scripts.commands.evaluate import (
     RUN_COLUMNS,
-    ScoredRun,
     add_scoring_arguments,
     open_checkpoint,
     read_scored_run,
@@ -28,7 +27,7 @@ from workflow_scripts.common.result_folders import (
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_intervention
-from workflow_scripts.tasks.prompt.settings import PromptEvaluation
+from workflow_scripts.tasks.prompt.settings import get_match_rule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    match = find_match_rule(scored)
+    match = get_match_rule(scored.job_spec.evaluation if scored.job_spec else None)
     candidates = CandidateFolder(args.candidates).words
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
@@ -74,7 +73,7 @@ def main(args: argparse.Namespace) -> None:
     columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
     columns |= {"split": settings.split, "subset": "all"}
     rows = [columns | row for row in scores]
-    fingerprint = fingerprint_intervention(settings, scored.shared_spec)
+    fingerprint = fingerprint_intervention(settings, match, scored.shared_spec)
     with write_atomically(args.out) as out:
         folder = InterventionFolder(out)
         out.mkdir()
@@ -88,10 +87,3 @@ def main(args: argparse.Namespace) -> None:
             sha256,
             candidates_sha256=hash_file(candidates),
         )
-
-
-def find_match_rule(scored: ScoredRun) -> str:
-    """Return the rule of the run's evaluation by which an answer counts as right."""
-    if scored.job_spec and isinstance(scored.job_spec.evaluation, PromptEvaluation):
-        return scored.job_spec.evaluation.match
-    return "token"

@@ -7,7 +7,7 @@ short form and the spec, so that `why` and `check` can compare them with the cur
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,24 @@ FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[
 class Fingerprint:
     """A spec and code.
 
-    `spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code.
+    `spec` is JSON content, such as a resolved spec; `entry_points` are modules of the code.
     `settings` are the classes of the sections of `spec` that lack what has its default; an empty
-    name is that of the whole spec. They are no part of the digests.
+    name is that of the whole spec.
     """
 
     spec: Any
-    modules: tuple[str, ...]
+    entry_points: tuple[str, ...]
     settings: dict[str, type[BaseModel]] = field(default_factory=dict, compare=False)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules from which all other code is imported.
+
+        Those of the settings are among them: `spec` lacks the defaults, so these are code.
+        """
+        classes = self.settings.values()
+        modules = {settings_class.__module__ for settings_class in classes}
+        return tuple(dict.fromkeys([*self.entry_points, *sorted(modules)]))
 
     @property
     def code(self) -> str:
@@ -145,13 +155,15 @@ def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
     return Fingerprint(spec.to_json(), modules)
 
 
-def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:
+def fingerprint_intervention(settings: Intervention, match: str, spec: ModelSpec) -> Fingerprint:
     """Fingerprint the interventions on the run of `spec`.
 
-    The run and the candidates are input files.
+    The run and the candidates are input files. match: the rule for right answers, a setting of the
+    run's evaluation.
     """
     modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
-    return _fingerprint_scoring(settings, spec, modules)
+    fingerprint = _fingerprint_scoring(settings, spec, modules)
+    return replace(fingerprint, spec=fingerprint.spec | {"match": match})
 
 
 def fingerprint_analysis(

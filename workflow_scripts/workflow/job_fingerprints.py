@@ -14,6 +14,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_search,
     fingerprint_training,
 )
+from workflow_scripts.tasks.prompt.settings import get_match_rule
 from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
@@ -72,4 +73,6 @@ def _fingerprint_intervention(job_spec: RunJobSpec) -> Fingerprint:
     if job_spec.intervention is None:
         missing = "its settings give no interventions"
         raise UserError(f"{job_spec.spec.run}: {missing}; add them under `intervention`")
-    return fingerprint_intervention(job_spec.intervention, job_spec.shared_spec or job_spec.spec)
+    match = get_match_rule(job_spec.evaluation)
+    spec = job_spec.shared_spec or job_spec.spec
+    return fingerprint_intervention(job_spec.intervention, match, spec)

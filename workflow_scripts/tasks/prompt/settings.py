@@ -22,6 +22,13 @@ class PromptEvaluation(Evaluation):
     )
 
 
+def get_match_rule(evaluation: Evaluation | None) -> str:
+    """Return the rule by which an answer is right, the default one without an evaluation."""
+    if isinstance(evaluation, PromptEvaluation):
+        return evaluation.match
+    return PromptEvaluation.model_fields["match"].default
+
+
 KIND = KindSettings(
     problem=Settings,
     training=RecomputingTraining,
