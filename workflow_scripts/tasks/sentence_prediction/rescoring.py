@@ -4,8 +4,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
@@ -25,19 +23,21 @@ def score_predictions(
 ) -> list[dict[str, Any]]:
     """Return the score rows of the predicted classes or numbers of a split.
 
-    data: prepared data, with dataset.json. Raises ValueError for items that are not those of the
-    data, and for repeated ones, whose labels are not told apart.
+    data: prepared data, with dataset.json. Raises ValueError unless there is one prediction of each
+    item of the data.
     """
-    table = read_table(data, split, ["item", "label"])
-    label_of = dict(zip(table["item"].to_pylist(), table["label"].to_pylist(), strict=True))
-    items = predictions["item"].to_pylist()
-    if len(label_of) != len(table) or set(items) != set(label_of):
+    import pyarrow.compute as pc
+
+    table = read_table(data, split, ["item", "label", "subset"])
+    row_of_item = pc.index_in(predictions["item"], table["item"])
+    has_each_once = sorted(row_of_item.fill_null(-1).to_pylist()) == list(range(len(table)))
+    if not has_each_once:
         raise ValueError(f"the predictions are not those of the {len(table)} items of {split}")
+    answers = table.take(row_of_item)
     has_classes = bool(read_mapping(DataFolder(data).manifest).get("labels"))
     likelihood = None
     if not predictions["likelihood"].null_count:
         likelihood = predictions["likelihood"].to_numpy()
     predicted = PredictedItems(predictions["prediction"].to_numpy(), likelihood, has_classes)
-    labels = np.array([label_of[item] for item in items])
-    rows = score_subsets(predicted, labels, predictions["subset"].to_numpy())
+    rows = score_subsets(predicted, answers["label"].to_numpy(), answers["subset"].to_numpy())
     return [row for row in rows if "reason" not in row]
