@@ -20,6 +20,7 @@ from workflow_scripts.evaluation.statistics import (
     compute_kendall_tau,
     compute_q_values,
     measure_association,
+    measure_superiority,
     summarise_seeds,
 )
 
@@ -165,6 +166,36 @@ def test_association_is_the_mean_tau_over_seeds():
     interval = oracle.confidence_interval(0.95)
     assert (effect.low, effect.high) == pytest.approx((interval.low, interval.high))
     assert (-effect).compute_p_value() == pytest.approx(oracle.pvalue)
+
+
+def test_the_p_value_of_superiority_by_hand():
+    """All four pairs are in favour of left, and no seed's rank varies.
+
+    N = 1, so V(1/2) = 1/4 (1 + 1/3 + 1/3) / 4 = 5/48, with 2 + 2 - 2 degrees of freedom. V(3/4) =
+    3/16 (1 + (1/4) / (5/4) + (3/4) / (7/4)) / 4 = 3/16 (57/35) / 4.
+    """
+    effect = measure_superiority([3, 4], [1, 2])
+    assert effect.value == 1
+    for margin, variance in ((0.5, 5 / 48), (0.75, 3 / 16 * 57 / 35 / 4)):
+        expected = 2 * stats.t.sf((1 - margin) / math.sqrt(variance), 2)
+        assert effect.compute_p_value(margin) == pytest.approx(expected)
+    assert (effect.compute_p_value(0.0), effect.compute_p_value(1.0)) == (0, 1)
+    assert measure_superiority([3, 4], [1]).compute_p_value() is None
+
+
+@given(VALUES, VALUES, st.floats(0.02, 0.98))
+@settings(max_examples=60)
+def test_the_p_value_of_superiority_is_that_at_which_its_interval_ends(left, right, margin):
+    """A margin is the limit of the interval of confidence 1 - p."""
+    effect = measure_superiority(left, right)
+    p_value = effect.compute_p_value(margin)
+    assert (-effect).compute_p_value(1 - margin) == pytest.approx(p_value)
+    assert 0 <= p_value <= 1
+    if not 1e-6 < p_value < 0.99:
+        return
+    narrower, wider = (effect.compute_interval(1 - share * p_value / 2) for share in (1.01, 0.99))
+    assert not narrower[0] <= margin <= narrower[1]
+    assert wider[0] <= margin <= wider[1]
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data(), st.sampled_from([0.95, 0.9833]))

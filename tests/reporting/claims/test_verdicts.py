@@ -619,6 +619,52 @@ def test_only_a_reproduced_claim_needs_another_one_of_the_same_sign(low, high, v
     assert outcome[0].verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ([50.0 + i for i in range(8)], ""),
+        ([1.5 + i for i in range(8)], "other has the other sign"),  # 28 of 64 pairs: above 0 too
+        ([2.0 + i for i in range(8)], "other has the other sign"),  # half of the pairs
+    ],
+)
+def test_the_sign_of_a_chance_is_its_side_of_one_half(other, reason):
+    cells = [*sides([90.0 + i for i in range(8)], [2.0 + i for i in range(8)])]
+    cells.append(cell("d/Other/J/m", other))
+    chance = {"measure": "superiority", "at_least": 0.5, "unit": "chance"}
+    planned = plan(
+        MANY,
+        measure="superiority",
+        margin=0.5,
+        smallest=0.8,
+        published=0.8,
+        spread=None,
+        control={"same_sign": "other"},
+    )
+    claims = [claim(**chance), claim(left="d/Other/J/m", claim="other", **chance)]
+    outcome, of_other = judged(claims, cells, plan=planned)
+    assert of_other.effect.value == pytest.approx(
+        np.mean([(a > b) + (a == b) / 2 for a in other for b in cells[1].seeds.values()])
+    )
+    assert outcome.verdict == ("no verdict" if reason else "reproduced")
+    assert reason in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("perfect", "reason"),
+    [
+        (0.0, ""),
+        (45.0, "no room: the worse side has 50.0, and 45 is the best possible"),
+        (55.0, "no room: the worse side has 50.0, and 55 is the best possible"),
+    ],
+)
+def test_room_of_a_claim_on_errors_is_measured_from_the_side_with_more(perfect, reason):
+    """That is 50. The plan's published effect is 20, and half of it is room enough."""
+    cells = difference_cells(0.1, 9, sign=-1)
+    (outcome,) = judged([claim("less")], cells, plan=plan(control={"perfect": perfect}))
+    assert outcome.verdict == ("no verdict" if reason else "reproduced")
+    assert reason in outcome.reason
+
+
 SHARES = {"reproduced": [(8, 0), (5, 0), (4, 0)], "inconclusive": [(3, 0), (7, 4), (2, 0)]}
 SHARES["not reproduced"] = [(0, 0), (1, 0)]
 
