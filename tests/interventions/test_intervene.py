@@ -23,10 +23,11 @@ from tests.training.causal_toy import (
 )
 from tests.training.toy import assert_one_error, flip_bit, name_parent, record_files, run_main
 from workflow_scripts.common.files import hash_file, read_csv
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.interventions.answer_scores import score_share
 from workflow_scripts.interventions.candidates import build, read_candidates
-from workflow_scripts.interventions.intervene import choose_blocks
-from workflow_scripts.interventions.settings import Options
+from workflow_scripts.interventions.intervene import choose_blocks, intervene
+from workflow_scripts.interventions.settings import Intervention, Options
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
@@ -261,6 +262,27 @@ def test_an_answer_of_the_same_text_is_right_where_the_evaluation_says_so(place,
     assert not right["token"][is_hen].any() and right["text"][is_hen].any()
     assert (right["token"] == right["text"])[~is_hen].all()
     assert found["text"]["correct"][is_hen].sum() > found["token"]["correct"][is_hen].sum()
+
+
+def test_progress_counts_prompts_by_the_blocks_that_they_pass(place):
+    """CAP before block 1 of 2 costs half a pass for each of three poolings, and one without CAP."""
+    reporter = Reporter("toy", 0, "none")
+    seen = []
+    reporter.set_stage = lambda stage: seen.append((stage, reporter.done))
+    intervene(
+        spec=read_run_spec(causal_spec("prompt", "llama"), "spec"),
+        checkpoint=place / "runs/ft/checkpoint",
+        data=place / "prompts",
+        settings=Intervention(**SETTINGS),
+        match="token",
+        candidates=place / "candidates/candidates.parquet",
+        device=torch.device("cpu"),
+        reporter=reporter,
+    )
+    items = len(definitions()[3::4])
+    cap = 1 + round(3 * 0.5)
+    assert seen == [("pool words", 0), ("replace words", items * (1 + cap))]
+    assert reporter.done == reporter.total == items * (1 + cap + 6)
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,9 @@ def main(args: argparse.Namespace) -> None:
     match = get_match_rule(scored.job_spec.evaluation if scored.job_spec else None)
     candidates = CandidateFolder(args.candidates).words
     verify_checksum(candidates)
-    total = 1 + len(settings.rates) * len(settings.seeds)
     with (
         open_checkpoint(args, scored, device) as (checkpoint, sha256),
-        Reporter(str(spec.run), total, args.progress, unit="interventions") as reporter,
+        Reporter(str(spec.run), 0, args.progress, unit="prompts") as reporter,
     ):
         answers, scores = intervene(
             spec, checkpoint, args.data, settings, match, candidates, device, reporter

@@ -3,7 +3,7 @@
 The answers are scored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
+    PromptBatch,
     Prompts,
     encode_prompts,
     get_prompt_settings,
@@ -58,7 +59,8 @@ class AnsweredPrompts:
     """A model, N prompts whose answer is one token, and what interventions did to the answers.
 
     contents, answers, items: texts [N]; texts: of all tokens; labels [C]: ids of the distinct
-    answers; readouts: with `labels` if these are few; encode: from other contents to prompts.
+    answers; readouts: with `labels` if these are few; encode: from other contents to prompts;
+    reporter: counts answered prompts.
     """
 
     model: nn.Module
@@ -72,12 +74,20 @@ class AnsweredPrompts:
     labels: np.ndarray
     readouts: list[str]
     encode: Callable[[list[str]], Prompts]
+    reporter: Reporter
     tables: list[pa.Table] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def read(
-        cls, spec: ModelSpec, folder: Path, data: Path, split: str, match: str, device: torch.device
+        cls,
+        spec: ModelSpec,
+        folder: Path,
+        data: Path,
+        split: str,
+        match: str,
+        device: torch.device,
+        reporter: Reporter,
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
         settings = get_prompt_settings(spec)
@@ -109,6 +119,7 @@ class AnsweredPrompts:
             labels=labels,
             readouts=readouts,
             encode=encode,
+            reporter=reporter,
         )
 
     @cached_property
@@ -121,7 +132,9 @@ class AnsweredPrompts:
 
         It is that of the vocabulary, or that of the answers.
         """
-        predicted = predict_answers(self.model, prompts, self.labels, BATCH_TOKENS, self.device)
+        predicted = predict_answers(
+            self.model, prompts, self.labels, BATCH_TOKENS, self.device, self.reporter
+        )
         by_readout = zip(self.readouts, predicted, strict=False)
         return {readout: self.compare_answers(ids, readout) for readout, ids in by_readout}
 
@@ -171,12 +184,16 @@ def intervene(
 
     `match`: rule for right answers, see `PromptEvaluation`.
     """
-    subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
+    subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device, reporter)
+    n_blocks = len(find_blocks(subject.model))
+    layers = choose_blocks(n_blocks, settings.blocks)
+    cap_passes = count_cap_passes(n_blocks, layers, len(settings.poolings))
+    other_passes = 1 + len(settings.rates) * len(settings.seeds)  # 1: the unchanged prompts
+    reporter.set_total(len(subject.items) * (cap_passes + other_passes))
     reporter.set_stage("pool words")
-    evaluate_cap(subject, settings)
-    reporter.advance()
+    evaluate_cap(subject, layers, settings.poolings, cap_passes)
     reporter.set_stage("replace words")
-    evaluate_synonyms(subject, settings, read_candidates(candidates), reporter)
+    evaluate_synonyms(subject, settings, read_candidates(candidates))
     return pa.concat_tables(subject.tables), subject.scores
 
 
@@ -197,15 +214,34 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
     return [round(1 + step * distance / n_steps) for step in range(blocks)]
 
 
-def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
-    """Record the answers under CAP by block, pooling and readout, in `subject`."""
-    layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
+def count_cap_passes(n_blocks: int, layers: list[int], n_poolings: int) -> int:
+    """Return for how many passes through all blocks the answers to a prompt under CAP count.
+
+    It is one without CAP, and for each layer and pooling the share of the blocks from that layer
+    on. That there are fewer words than tokens is left out.
+    """
+    shares = sum((n_blocks - layer) / n_blocks for layer in layers)
+    return 1 + round(n_poolings * shares)
+
+
+def evaluate_cap(
+    subject: AnsweredPrompts, layers: list[int], poolings: list[str], passes: int
+) -> None:
+    """Record the answers under CAP by block, pooling and readout, in `subject`.
+
+    passes: those for which a prompt counts in the progress, of `count_cap_passes`.
+    """
     buckets = bucket_texts(subject.prompts.length, BATCH_TOKENS)
-    batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in buckets]
+
+    def make_batches() -> Iterator[PromptBatch]:
+        for rows in buckets:
+            yield subject.prompts.make_batch(rows).to(subject.device)
+            subject.reporter.advance(passes * len(rows))
+
     labels = None
     if "labels" in subject.readouts:
         labels = torch.from_numpy(subject.labels)
-    predicted = predict_with_cap(subject.model, batches, layers, settings.poolings, labels)
+    predicted = predict_with_cap(subject.model, make_batches(), layers, poolings, labels)
     order = np.concatenate(buckets)
     for (layer, pooling, readout), ids in predicted.items():
         answers = np.empty(len(ids), np.int64)
@@ -216,7 +252,7 @@ def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
 
 
 def evaluate_synonyms(
-    subject: AnsweredPrompts, settings: Intervention, candidates: Candidates, reporter: Reporter
+    subject: AnsweredPrompts, settings: Intervention, candidates: Candidates
 ) -> None:
     """Record the answers with synonyms by rate, seed and readout, in `subject`.
 
@@ -243,7 +279,6 @@ def evaluate_synonyms(
                 consistency = subject.record(right, readout, metric, **columns)
                 if consistency is not None:
                     consistencies[readout].append(consistency)
-            reporter.advance()
         for readout, percentages in consistencies.items():
             columns = {
                 "intervention": "synonyms",
