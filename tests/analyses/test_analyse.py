@@ -90,6 +90,12 @@ def test_an_analysis_whose_runs_the_scale_does_not_have_is_empty(
         ),
         ("embeddings-addjump", ["scan-jump-x2/sq-transformer/sall/seed-1"], "did you mean 'sal'?"),
         ("embeddings-addjump", RUNS, "run.json does not exist"),
+        (
+            "embeddings-addjump",
+            ["cogs/transformer/default/seed-1"],
+            "analysis embeddings-addjump of sq_transformer reads none of --runs; it reads runs of "
+            "scan-jump-x2/sq-transformer/sal, ",
+        ),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(

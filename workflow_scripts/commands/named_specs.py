@@ -53,9 +53,14 @@ def _resolve_names(command: str, args: argparse.Namespace) -> None:
                 "--paper needs --analysis, a name under `analyses` in the paper's displays.yaml"
             )
         runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
-        args.job_spec = resolve_analysis_job_spec(
-            catalogue, args.paper, args.analysis, args.scale, runs
-        )
+        job_spec = resolve_analysis_job_spec(catalogue, args.paper, args.analysis, args.scale, runs)
+        if args.runs and not job_spec.runs:
+            variants = ", ".join(sorted(map(str, job_spec.entry.variants)))
+            raise UserError(
+                f"analysis {args.analysis} of {args.paper} reads none of --runs; it reads runs of "
+                f"{variants}: name some of these, or add yours to its `runs` in displays.yaml"
+            )
+        args.job_spec = job_spec
     elif command == "search":
         variant = _parse_variant(args.run)
         args.job_spec = resolve_search_job_spec(catalogue, variant, args.scale, args.precision)
