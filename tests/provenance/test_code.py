@@ -44,6 +44,40 @@ def test_the_closure_follows_relative_imports(tmp_path: Path, words: str):
     ]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "from workflow_scripts.d import g",
+        "from workflow_scripts import d",
+        "import workflow_scripts.d.e",
+        "from workflow_scripts.d.e import h",
+    ],
+)
+def test_the_code_of_a_package_is_in_the_closure(tmp_path: Path, words: str):
+    """That of its __init__.py, whether the package or a module in it is imported."""
+    digests = set()
+    for value in (1, 2):
+        root = package(tmp_path, a=f"{words}\n")
+        folder = root / "workflow_scripts/d"
+        folder.mkdir()
+        (folder / "__init__.py").write_text(f"import workflow_scripts.c\n\ng = {value}\n")
+        (folder / "e.py").write_text("h = 1\n")
+        closure = find_closure(("workflow_scripts.a",), root)
+        assert {"workflow_scripts.c", "workflow_scripts.d"} <= closure.keys()
+        digests.add(of_a(root))
+    assert len(digests) == 2
+
+
+def test_a_package_without_code_is_not_in_the_closure(tmp_path: Path):
+    root = package(tmp_path, a="from workflow_scripts.d.e import h\n")
+    folder = root / "workflow_scripts/d"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "e.py").write_text("h = 1\n")
+    names = list(find_closure(("workflow_scripts.a",), root))
+    assert names == ["workflow_scripts.a", "workflow_scripts.d.e"]
+
+
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     """A module, or any module of a package."""
     text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.catalogue\n"

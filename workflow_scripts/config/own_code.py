@@ -27,15 +27,17 @@ SETTINGS_GROUPS = ("models", "objectives")  # their settings.py has a class Sett
 class EntryPoint(NamedTuple):
     """A module that each package of a group has, and the function or class that it must define."""
 
+    group: str
     module: str
     name: str
 
 
-ENTRY_POINTS = {
-    "models": EntryPoint("model", "build"),
-    "objectives": EntryPoint("objective", "build"),
-    "tasks": EntryPoint("kind", "Kind"),
-}
+ENTRY_POINTS = (
+    EntryPoint("models", "model", "build"),
+    EntryPoint("objectives", "objective", "build"),
+    EntryPoint("tasks", "training_setup", "set_up_training"),
+    EntryPoint("tasks", "kind", "Kind"),
+)
 
 
 def check_settings() -> Iterator[str]:
@@ -80,7 +82,7 @@ def check_entry_points() -> Iterator[str]:
 
     It lacks the function or class that this project calls, such as `build`.
     """
-    for group, (module, name) in ENTRY_POINTS.items():
+    for group, module, name in ENTRY_POINTS:
         for package in list_packages(group):
             yield from check_definition(f"{PACKAGE}.{group}.{package}.{module}", name)
     for measure in list_measures():

@@ -47,8 +47,16 @@ def _read_module(root: Path, name: str) -> Module:
         entry = _analyse_source(name, source)
         digests.add(key, entry)
     digest, names = entry
-    ours = [imported for imported in names if _locate_module(root, imported).exists()]
+    # Python runs the code of the packages in which a module is before that of the module.
+    packages = [name.rsplit(".", depth)[0] for depth in range(1, name.count("."))]
+    ours = [imported for imported in [*names, *packages] if _has_code(root, imported)]
     return Module(digest, tuple(ours))
+
+
+def _has_code(root: Path, name: str) -> bool:
+    """Whether a name is that of a module or package with a file that is not empty."""
+    path = _locate_module(root, name)
+    return path.exists() and path.stat().st_size > 0
 
 
 def _analyse_source(name: str, source: bytes) -> tuple[str, list[str]]:
@@ -122,7 +130,11 @@ def _make_plain(node: object) -> object:
 
 
 def _locate_module(root: Path, name: str) -> Path:
-    return root / Path(*name.split(".")).with_suffix(".py")
+    """Return the file of a module, or of a package, which has code in its __init__.py."""
+    path = root / Path(*name.split("."))
+    if path.is_dir():
+        return path / "__init__.py"
+    return path.with_suffix(".py")
 
 
 @cache

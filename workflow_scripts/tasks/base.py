@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.batching import ShuffledBatches, TensorBatch
-from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.tasks.run_spec import ModelSpec
 from workflow_scripts.tasks.settings import Evaluation
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
@@ -180,24 +180,13 @@ def check_inputs(inputs: Sequence, counts: Collection[int]) -> list[str | tuple[
 
 
 class TaskKind(ABC):
-    """A kind of task.
+    """How models of a kind of task are loaded and scored.
 
     Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry
-    run reads. What trains a model is in its training_setup.py, and `set_up_training` only calls it:
-    the fingerprint of a training holds training_setup.py, and that of an evaluation kind.py, so
-    that a change of the scoring trains nothing again.
+    run reads. What trains a model is `set_up_training` in its training_setup.py: the fingerprint of
+    a training holds that module, and the one of an evaluation kind.py, so that a change of the
+    scoring trains nothing again.
     """
-
-    @abstractmethod
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make the model, batches, loss and validation of a run, tensors on `device`.
-
-        init: folder of the initial weights, or None. The loss is the kind's own; the objective of
-        the spec is added later. Raises UserError if a file is missing or broken, or if the spec
-        does not fit the data.
-        """
 
     @abstractmethod
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:

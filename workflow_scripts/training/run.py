@@ -9,7 +9,7 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import TrainingSetup, load_kind
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision, set_seed_and_threads
@@ -62,10 +62,17 @@ def report_length(settings: Training, reporter: Reporter) -> None:
 def set_up_training(
     spec: RunSpec, data: Path, init: Path | None, device: torch.device
 ) -> TrainingSetup:
-    """Seed this process and make the training setup of the kind of `spec`, with its own loss."""
+    """Seed this process and make the training setup of a run, with the loss of its kind of task.
+
+    It is that of `set_up_training` in tasks/<kind>/training_setup.py: the model, batches, loss and
+    validation, with tensors on `device`. init: folder of the initial weights, or None. The
+    objective of the spec is added later. Raises UserError if a file is missing or broken, or if
+    the spec does not fit the data.
+    """
     set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
     set_precision(spec.training.precision, device)
-    return load_kind(spec.kind).set_up_training(spec, data, init, device)
+    module = importlib.import_module(f"workflow_scripts.tasks.{spec.kind}.training_setup")
+    return module.set_up_training(spec, data, init, device)
 
 
 def add_objective(setup: TrainingSetup, objective: NamedSettings | None) -> TrainingSetup:

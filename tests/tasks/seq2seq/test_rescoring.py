@@ -74,7 +74,7 @@ def test_only_measures_that_are_asked_for_are_computed(scored):
 
 
 def test_targets_without_their_data_have_exact_match_of_tokens_alone(scored, tmp_path):
-    """As an export keeps them: without dataset.json nobody knows how outputs are joined."""
+    """As an export keeps them: dataset.json, which says how outputs are joined, is not there."""
     (tmp_path / "data").mkdir()
     shutil.copy(scored / "data/test.parquet", tmp_path / "data/test.parquet")
     predictions = read_predictions(scored)

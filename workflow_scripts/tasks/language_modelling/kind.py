@@ -11,25 +11,17 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.batching import RaggedSequences, bucket_texts
 from workflow_scripts.tasks.language_modelling.training_setup import (
     compute_token_nll,
     pad_texts,
     read_text_pieces,
-    set_up_training,
 )
-from workflow_scripts.tasks.run_spec import RunSpec
 
 
 class Kind(TaskKind):
     """Pre-training on text, scored by perplexity."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:
         """Load the model. Raises UserError if a file is missing or broken."""

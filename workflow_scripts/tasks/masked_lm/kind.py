@@ -9,22 +9,15 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.masked_lm.batches import SentencePairs, bucket_pairs
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build
 from workflow_scripts.tasks.masked_lm.scoring import score_pairs, score_rows
-from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs, set_up_training
-from workflow_scripts.tasks.run_spec import RunSpec
+from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs
 
 
 class Kind(TaskKind):
     """Pre-training on masked words and next sentences, scored by readout."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> Pretraining:
         """Load encoder and heads.

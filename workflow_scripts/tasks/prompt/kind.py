@@ -15,26 +15,18 @@ from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
     Prompts,
     get_prompt_settings,
     read_prompts,
-    set_up_training,
 )
-from workflow_scripts.tasks.run_spec import RunSpec
 
 
 class Kind(TaskKind):
     """Fine-tuning on prompts: the next token of a causal language model, against the answer."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> PreTrainedModel:
         """Load the model. Raises UserError if a file is missing or broken."""

@@ -11,7 +11,7 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import select_worst_variants
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.question_answering.training_setup import (
     SpanModel,
@@ -19,19 +19,11 @@ from workflow_scripts.tasks.question_answering.training_setup import (
     make_windows,
     measure_answers,
     read_windows,
-    set_up_training,
 )
-from workflow_scripts.tasks.run_spec import RunSpec
 
 
 class Kind(TaskKind):
     """Fine-tuning on questions about paragraphs, scored by exact match and F1 of the answers."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SpanModel:
         """Load encoder and head. Raises UserError if a file is missing or broken."""

@@ -10,7 +10,7 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.sentence_prediction.scoring import (
@@ -23,19 +23,12 @@ from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceModel,
     decide_classes,
     read_sentences,
-    set_up_training,
     tokenise_sentences,
 )
 
 
 class Kind(TaskKind):
     """Fine-tuning on sentences and pairs of them: classes, scores or cosines, by readout."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SentenceModel:
         """Load encoder and head; a head without weights in the checkpoint stays untrained.

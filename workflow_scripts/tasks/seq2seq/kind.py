@@ -17,15 +17,13 @@ from workflow_scripts.data.prepared import has_column, read_table, read_vocabula
 from workflow_scripts.data.token_ids import UNK
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
+from workflow_scripts.tasks.base import Checkpoint, TaskKind
 from workflow_scripts.tasks.batching import to_sequences
-from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.scoring import match_structures
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.seq2seq.training_setup import set_up_training
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,6 @@ class Scoring:
 
 class Kind(TaskKind):
     """Sequence to sequence: outputs are decoded, and compared with the references."""
-
-    def set_up_training(
-        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> TrainingSetup:
-        """Make what trains a model: see `training_setup.set_up_training`."""
-        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:
         """Load the model. Raises UserError if a file is missing or broken."""
