@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.reporting.made_up import write_run
@@ -11,6 +12,7 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect
+from workflow_scripts.reporting.tables import item_bootstrap
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import (
     ExampleTest,
@@ -124,6 +126,16 @@ def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
         read_correctness(ScaleFolder(results), last),
     )
     assert first.shape == second.shape == (1, 300) and first.mean() < 0.5 and second.mean() > 0.8
+
+
+def test_examples_of_seeds_are_paired_by_their_row_not_by_their_place_in_the_file(results):
+    in_order = read_correctness(ScaleFolder(results), cell("New", "new"))
+    file = ScaleFolder(results).run(Run("cogs", "new", "a", 2)).evaluation.predictions
+    table = pq.read_table(file)
+    assert 0 < in_order[1].mean() < 1
+    pq.write_table(table.take(list(range(len(table)))[::-1]), file)
+    item_bootstrap._read_predictions.cache_clear()
+    assert np.array_equal(read_correctness(ScaleFolder(results), cell("New", "new")), in_order)
 
 
 def test_unknown_subsets_and_unlike_data_are_refused(results):

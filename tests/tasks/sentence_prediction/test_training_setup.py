@@ -206,6 +206,21 @@ def test_scores(tmp_path):
     assert set(scores["metric"]) == {"pearson", "spearman", "zero_states"}
 
 
+def test_an_undefined_correlation_in_validation_counts_as_the_lowest_one(tmp_path):
+    """All weights are 0 at first, so all predictions are equal and have no correlation."""
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    file = init / "model.safetensors"
+    weights = {name: torch.zeros_like(weight) for name, weight in load_file(file).items()}
+    save_file(weights, file, {"format": "pt"})
+    changes = {"validation": {"split": "valid", "metric": "pearson"}, "learning_rate": 1e-30}
+    spec = sentence_spec(steps=2, training=changes | {"validate_every": 1})
+    assert train(tmp_path, "equal", spec, data, init) == 0
+    history = pd.read_csv(tmp_path / "equal/training.csv").query("name == 'valid_pearson'")
+    assert history["value"].tolist() == [-100, -100]  # below the correlation of any other weights
+    best = json.loads((tmp_path / "equal/run.json").read_text())["best_validation"]
+    assert best == {"pearson": -100}
+
+
 def test_cosines_of_an_untuned_encoder(tmp_path):
     data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
     file = init / "model.safetensors"  # weights so small make all sentences alike
