@@ -40,7 +40,7 @@ from workflow_scripts.common.result_folders import (
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.prepared import digest_data, read_table
-from workflow_scripts.evaluation.scores import NUMBERS, read_scores
+from workflow_scripts.evaluation.scores import NUMBERS, SCORE_COLUMNS, Score, read_scores
 from workflow_scripts.provenance.exported import select_provenance
 from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
@@ -129,11 +129,11 @@ class Results:
             files = self._files.list_score_files()
         if not files:
             raise UserError(f"{self.folder} has no scores; make some with ./reproduce")
-        rows: list[dict[str, Any]] = []
+        scores: list[Score] = []
         for file in files:
-            rows += read_scores(file)
+            scores += read_scores(file)
         types = {name: "Int64" if kind is int else float for name, kind in NUMBERS.items()}
-        return pd.DataFrame(rows).astype(types)
+        return pd.DataFrame(scores).reindex(columns=list(SCORE_COLUMNS)).astype(types)
 
     def scores(self, *, pilots: bool = False, **selection: Any) -> pd.DataFrame:
         """Return the scores of the runs, one per row, with the columns of scores.csv.

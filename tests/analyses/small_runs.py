@@ -19,7 +19,7 @@ from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, read_vocabularies
 from workflow_scripts.data.splits import Example
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import Score, write_scores
 from workflow_scripts.models.weights import list_weights
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model, write_config
 from workflow_scripts.training.history import write_history
@@ -77,7 +77,7 @@ def add_scores(run: TrainedRun, rows: list[dict], file: str = "eval/scores.csv")
     """Write scores of a run, each with its metric and value."""
     (run.folder / file).parent.mkdir(parents=True)
     where = {**run.columns, "protocol": run.protocol, "unit": "percent", "n": 9}
-    write_scores(run.folder / file, [where | row for row in rows])
+    write_scores(run.folder / file, [Score(**where | row) for row in rows])
     return run
 
 
@@ -124,15 +124,8 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
         folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)}
     )
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
-    score = {
-        "split": "test",
-        "subset": "all",
-        "metric": "exact_match",
-        "value": accuracy,
-        "unit": "percent",
-        "n": 100,
-    }
-    write_scores(folder / "eval/scores.csv", [names | score | {"protocol": spec["protocol"]}])
+    score = Score("exact_match", accuracy, "percent", 100, split="test", protocol=spec["protocol"])
+    write_scores(folder / "eval/scores.csv", [score._replace(**names)])
     write_history(
         folder / "training.csv",
         [(s, "valid_exact_match", accuracy * s / 100) for s in (20, 40, 60, 80, 100)],

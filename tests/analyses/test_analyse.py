@@ -46,7 +46,7 @@ def test_the_command_writes_scores_tables_and_facts(results: Path) -> None:
     ]
     scores = read_scores(out / "scores.csv")
     expected = {("transformer", 1, "reduced"), ("sq-transformer", 1, "reduced")}
-    assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == expected
+    assert {(row.method, row.seed, row.protocol) for row in scores} == expected
     content, record = (
         json.loads((out / name).read_text()) for name in ("analysis.json", "record.json")
     )

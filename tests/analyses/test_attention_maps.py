@@ -81,15 +81,13 @@ def test_maps_come_in_the_order_of_the_sentences() -> None:
 def test_analysis_of_two_runs(trained) -> None:
     runs = [trained(f"scan-complexity-{size}/transformer/default") for size in ("1x", "20x")]
     found = attention_maps.analyse(runs, Options(sentences=["look around left", *PAIR]))
-    scores = {(row["task"], row["metric"]): row for row in found.scores}
-    assert len(scores) == 2 and all(
-        row["value"] > 0 and row["unit"] == "nats" for row in scores.values()
-    )
+    scores = {(row.task, row.metric): row for row in found.scores}
+    assert len(scores) == 2 and all(row.value > 0 and row.unit == "nats" for row in scores.values())
     # The mean over heads of kl_by_head.csv, from the first sentence to the last, is the score.
     heads = found.files["kl_by_head"]
     mine = heads[(heads["task"] == "scan-complexity-20x") & (heads["sentence"] == PAIR[1])]
     assert mine["attention_kl"].mean() == pytest.approx(
-        scores["scan-complexity-20x", "attention_kl"]["value"]
+        scores["scan-complexity-20x", "attention_kl"].value
     )
     assert not heads.loc[heads["sentence"] == "look around left", "attention_kl"].any()
     # The score from the maps, by scipy.
@@ -99,7 +97,7 @@ def test_analysis_of_two_runs(trained) -> None:
     by_query = [list(side.groupby(["layer", "head", "query"])["weight"]) for side in sides]
     divergences = [entropy(p, q) for (_, p), (_, q) in zip(*by_query, strict=True)]
     score = scores["scan-complexity-20x", "attention_kl"]
-    assert (score["value"], score["n"]) == (
+    assert (score.value, score.n) == (
         pytest.approx(np.mean(divergences), rel=1e-5),
         len(divergences),
     )

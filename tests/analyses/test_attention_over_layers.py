@@ -58,7 +58,7 @@ def test_scores_of_the_variants(trained) -> None:
     names = ("default", "uniform", "previous", "encoder", "with-current")
     runs = [trained(f"scan-jump-x2/lrf/{name}") for name in names]
     found = attention_over_layers.analyse(runs, Options(sentences=10))
-    scores = {(row["variant"], row["subset"], row["metric"]): row["value"] for row in found.scores}
+    scores = {(row.variant, row.subset, row.metric): row.value for row in found.scores}
     assert scores["uniform", "all", "fused_layers"] == pytest.approx(2)
     assert scores["uniform", "all", "fusion_entropy"] == pytest.approx(100)
     assert scores["previous", "all", "fused_layers"] == pytest.approx(1)

@@ -52,7 +52,7 @@ OPTIONS = Options(displays={"idm": "t"}, rates={"25%": 0.25}, models=["M", "N"])
 
 def test_means_over_cells() -> None:
     analysis = audit.analyse(PRINTED, OPTIONS)
-    found = {(s["metric"], s.get("rate"), s["task"]): s["value"] for s in analysis.scores}
+    found = {(s.metric, s.rate, s.task): s.value for s in analysis.scores}
     assert found["cv_ratio_mean", 0.25, "idm"] == pytest.approx(math.sqrt(2))
     assert found["difference_mean", None, "all"] == 1
     assert found["cv_ratio_inside", None, "all"] == found["cv_ratio_count", None, "all"] == 2
@@ -61,7 +61,7 @@ def test_means_over_cells() -> None:
 def test_a_misprinted_cv_leaves_its_score() -> None:
     options = OPTIONS.model_copy(update={"misprinted": [("t", "N", "25%")]})
     more = audit.analyse(PRINTED, options)
-    found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
+    found = {(s.metric, s.task, s.subset): s.value for s in more.scores}
     assert (
         found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
     )
@@ -79,8 +79,8 @@ def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:
     where = ["--scale", "demo", "--results", str(tmp_path), "--out", str(out), "--runs"]
     assert main(["analyse", "--paper", "recompose", "--analysis", "audit-carma", *where]) == 0
     scores = read_scores(out / "scores.csv")
-    found = {(s["metric"], s["task"], s["subset"]): s["value"] for s in scores}
-    means = {(s["task"], s["rate"]): s["value"] for s in scores if s["metric"] == "cv_ratio_mean"}
+    found = {(s.metric, s.task, s.subset): s.value for s in scores}
+    means = {(s.task, s.rate): s.value for s in scores if s.metric == "cv_ratio_mean"}
     assert (found["cv_ratio_inside", "all", "all"], found["cv_ratio_count", "all", "all"]) == (
         26,
         27,

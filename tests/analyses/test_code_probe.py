@@ -36,7 +36,7 @@ def test_a_class_that_was_not_seen_is_wrong() -> None:
 def test_scores_of_a_made_up_run(trained) -> None:
     run = trained("cognition/sq-transformer/srl")
     found = code_probe.analyse([run], Options(split="cg_test"), {})
-    scores = {score["metric"]: score for score in found.scores}
+    scores = {score.metric: score for score in found.scores}
     model, words = run.load()
     code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
 
@@ -50,10 +50,10 @@ def test_scores_of_a_made_up_run(trained) -> None:
 
     probe = find_most_frequent_tags(*zip(*tokens("train"), strict=True))
     expected = compute_probe_accuracy(*zip(*tokens("cg_test"), strict=True), probe)
-    assert scores["pos_accuracy"]["value"] == pytest.approx(expected)
-    assert scores["pos_accuracy"]["n"] == len(tokens("cg_test"))
-    assert scores["pos_accuracy_words"]["value"] == 100
-    assert scores["pos_accuracy_none"]["value"] <= scores["pos_accuracy"]["value"] <= 100
+    assert scores["pos_accuracy"].value == pytest.approx(expected)
+    assert scores["pos_accuracy"].n == len(tokens("cg_test"))
+    assert scores["pos_accuracy_words"].value == 100
+    assert scores["pos_accuracy_none"].value <= scores["pos_accuracy"].value <= 100
 
 
 def test_a_model_without_codes_is_noted(trained) -> None:
@@ -71,7 +71,7 @@ def test_tags_are_those_of_the_tagger_in_context(mirror: Path, sal) -> None:
     found = code_probe.analyse(
         [sal], Options(split="valid", sentences=50), {TAGGER: mirror / TAGGER}
     )
-    scores = {score["metric"]: score["value"] for score in found.scores}
+    scores = {score.metric: score.value for score in found.scores}
     assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100
     # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly
     # alike everywhere.

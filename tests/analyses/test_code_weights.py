@@ -120,7 +120,7 @@ def test_a_real_model(run):
     analysis = code_weights.analyse(
         [run], Options(words=["goat", "run", "zyx"], top=3, sentences=40)
     )
-    scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
+    scores = {(row.metric, row.layer): row.value for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
     # Random weights know nothing of sememes.
     assert abs(scores["gold_weight", None] - scores["gold_weight_mean_word", None]) < 5
@@ -135,7 +135,7 @@ def test_a_real_model(run):
 def read_gold_scores(run, **options):
     options = Options(sentences=10**6, longest=1000, **options)
     analysis = code_weights.analyse([run], options)
-    return {row["metric"]: row["value"] for row in analysis.scores if "layer" not in row}
+    return {row.metric: row.value for row in analysis.scores if row.layer is None}
 
 
 def test_a_model_whose_attention_is_known(make_by_hand, known_words, count):

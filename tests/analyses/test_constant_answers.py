@@ -37,16 +37,13 @@ def run(tmp_path: Path) -> TrainedRun:
 
 def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered(run: TrainedRun):
     analysis = analyse([run, run], Options())
-    found = {
-        row["readout"]: (row["value"], row["n"], row["metric"], row["task"])
-        for row in analysis.scores
-    }
+    found = {row.readout: (row.value, row.n, row.metric, row.task) for row in analysis.scores}
     assert found == {
         "constant": (pytest.approx(200 / 9), 9, "exact_match", "idm"),
         "best_constant": (pytest.approx(300 / 9), 9, "exact_match", "idm"),
     }
     assert analysis.notes == ["idm, test, constant: cut", "idm, test, best_constant: close"]
-    assert all("method" not in row and "seed" not in row for row in analysis.scores)
+    assert all(row.method is None and row.seed is None for row in analysis.scores)
 
 
 def test_of_source_sentences_all_are_answered_on_each_split(tmp_path: Path):
@@ -62,7 +59,7 @@ def test_of_source_sentences_all_are_answered_on_each_split(tmp_path: Path):
         pq.write_table(table, tmp_path / f"{split}.parquet")
     run = TrainedRun("scan", "lrf", "default", 1, "reduced", tmp_path / "run", tmp_path)
     analysis = analyse([run], Options(splits=["test", "in_distribution"]))
-    assert [(row["split"], row["readout"], row["value"], row["n"]) for row in analysis.scores] == [
+    assert [(row.split, row.readout, row.value, row.n) for row in analysis.scores] == [
         ("test", "constant", 25, 4),
         ("test", "best_constant", 50, 4),
         ("in_distribution", "constant", 0, 1),

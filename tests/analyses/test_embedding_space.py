@@ -80,7 +80,7 @@ def test_an_output_word_has_the_code_of_a_peer(
     )
     output = ComparedWord(word="I_JUMP", peers=["I_WALK", "I_LOOK"], name="verb")
     scores = {
-        row["metric"]: row["value"]
+        row.metric: row.value
         for row in embedding_space.analyse([sal], Options(output=output)).scores
     }
     assert scores["I_JUMP_with_any_verb"] == (jump < 3)
@@ -121,7 +121,7 @@ def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:
     options = Options(classes="scan", focus=FOCUS, output=output)
     found = embedding_space.analyse([plain, sal], options)
     unstructured, structured = (
-        {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method}
+        {row.metric: row.value for row in found.scores if row.method == run.method}
         for run in (plain, sal)
     )
     assert unstructured.keys() == {"silhouette", "jump_silhouette"}
@@ -156,7 +156,7 @@ def test_a_focus_that_the_data_lack_is_noted(sal) -> None:
     assert found.notes == [
         f"{sal}: not in the training data: {name}" for name in ("jump9", "I_HOP")
     ]
-    assert "v_measure" in {row["metric"] for row in found.scores}
+    assert "v_measure" in {row.metric for row in found.scores}
 
 
 def test_unknown_classes_are_refused() -> None:

@@ -40,8 +40,8 @@ def test_pairs_that_are_given_by_their_rows(trained) -> None:
     ]
     assert pairs["agreement"].tolist()[1] == 100
     (scored,) = found.scores
-    assert (scored["metric"], scored["n"]) == ("head_agreement_printed", 2)
-    assert scored["value"] == pytest.approx(pairs["agreement"].mean())
+    assert (scored.metric, scored.n) == ("head_agreement_printed", 2)
+    assert scored.value == pytest.approx(pairs["agreement"].mean())
     assert pairs["pair"].tolist() == [1, 3]
     assert "2 of 4 pairs" in found.notes[0]
 
@@ -64,9 +64,9 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
     pairs = found.files["pairs"]
     for run in runs:
         assert pairs.loc[pairs["method"] == run.method, "same_codes"].tolist() == expected
-    shares = [row for row in found.scores if row["metric"] == "printed_same_codes"]
-    assert [(row["method"], row["n"]) for row in shares] == [("sq-transformer", len(rows))]
-    assert shares[0]["value"] == pytest.approx(100 * sum(expected) / len(rows))
+    shares = [row for row in found.scores if row.metric == "printed_same_codes"]
+    assert [(row.method, row.n) for row in shares] == [("sq-transformer", len(rows))]
+    assert shares[0].value == pytest.approx(100 * sum(expected) / len(rows))
 
 
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:

@@ -45,9 +45,9 @@ def trained(
 
 def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tuple[float, int]]:
     """Draw -> (value, n)."""
-    rows = [row for row in scores if row["variant"] == variant and row["metric"] == metric]
-    assert all(row["item_set"] == "common_correct" and row["split"] == "test" for row in rows)
-    return {row.get("intervention_seed"): (row["value"], row["n"]) for row in rows}
+    rows = [row for row in scores if row.variant == variant and row.metric == metric]
+    assert all(row.item_set == "common_correct" and row.split == "test" for row in rows)
+    return {row.intervention_seed: (row.value, row.n) for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             expected[*of, prefix + "cv_noise", rate, None] = kept.std() / kept.mean()
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
     found = {
-        tuple(row.get(name) for name in names): row["value"]
+        tuple(getattr(row, name) for name in names): row.value
         for row in analyse(runs, NoOptions()).scores
     }
     found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}
@@ -115,7 +115,7 @@ def test_no_common_item_no_score(tmp_path):
     wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
     runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
     analysis = analyse(runs, NoOptions())
-    rows = [(row["metric"], row["value"], row["readout"]) for row in analysis.scores]
+    rows = [(row.metric, row.value, row.readout) for row in analysis.scores]
     assert rows == [("items", 0, "vocabulary")] * 2
     ends = ("ft/seed-1: no common item by vocabulary", "carma/seed-1: no common item by vocabulary")
     assert analysis.notes == [f"idm/gpt2-small/{end}" for end in ends]
@@ -138,7 +138,7 @@ def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
         NoOptions(),
     )
     assert {
-        row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]
+        row.metric for row in analysis.scores if row.variant == "ft" and "cv" in row.metric
     } == metrics
     assert len(analysis.notes) == 1 and analysis.notes[0].startswith(
         f"idm/gpt2-small/ft/seed-1: {note}"

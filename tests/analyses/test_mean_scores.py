@@ -43,7 +43,7 @@ def runs(tmp_path):
 
 
 def by_key(found) -> dict[tuple, dict]:
-    return {(row["item_set"], row["method"], row["seed"]): row for row in found.scores}
+    return {(row.item_set, row.method, row.seed): row for row in found.scores}
 
 
 def test_means_by_seed(runs):
@@ -55,16 +55,16 @@ def test_means_by_seed(runs):
         ("one", "cat", 1): 75.0,
         ("one", "cat", 2): 80.0,
     }
-    assert {key: row["value"] for key, row in rows.items()} == expected
+    assert {key: row.value for key, row in rows.items()} == expected
     bert = rows["both", "bert", 1]
-    assert (bert["task"], bert["variant"], bert["n"], bert["readout"]) == ("a", "ft", 2, "last")
-    assert [bert[name] for name in ("metric", "unit", "protocol", "subset")] == [
+    assert (bert.task, bert.variant, bert.n, bert.readout) == ("a", "ft", 2, "last")
+    assert [getattr(bert, name) for name in ("metric", "unit", "protocol", "subset")] == [
         "mean",
         "percent",
         "reduced",
         "all",
     ]
-    assert rows["one", "cat", 1]["protocol"] == "paper"
+    assert rows["one", "cat", 1].protocol == "paper"
 
 
 def test_models_of_one_readout_name_none(tmp_path):
@@ -74,16 +74,16 @@ def test_models_of_one_readout_name_none(tmp_path):
     )
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
     (found,) = analyse([made], Options(means=means)).scores
-    assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")
+    assert (found.value, found.readout, found.item_set) == (5.0, None, "m")
 
 
 def test_gains_by_seed(runs):
     rows = by_key(analyse(runs, WITH_GAINS))
     expected = {("both", "cat", 1): 10.0, ("one", "cat", 1): 5.0, ("one", "cat", 2): 9.0}
-    assert {key: row["value"] for key, row in rows.items()} == expected
+    assert {key: row.value for key, row in rows.items()} == expected
     # No better than the worse of its two sides.
-    assert rows["both", "cat", 1]["protocol"] == "reduced"
-    assert {(row["metric"], row["unit"], row["subset"]) for row in rows.values()} == {
+    assert rows["both", "cat", 1].protocol == "reduced"
+    assert {(row.metric, row.unit, row.subset) for row in rows.values()} == {
         ("gain", "points", "over BERT")
     }
 
@@ -91,7 +91,7 @@ def test_gains_by_seed(runs):
 def test_what_lacks_a_score_has_no_mean_and_no_gain(runs):
     some = [made for made in runs if made.task == "a"]
     found = analyse(some, OPTIONS)
-    assert {row["item_set"] for row in found.scores} == {"one"}
+    assert {row.item_set for row in found.scores} == {"one"}
     assert found.notes == [
         f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")
     ]

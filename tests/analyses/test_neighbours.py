@@ -50,7 +50,7 @@ def test_share_of_neighbours_of_the_same_class(trained) -> None:
         order = np.argsort(((points - points[row]) ** 2).sum(-1), kind="stable")
         same += [of_class[other] == of_class[row] for other in order if other != row][:2]
     (score,) = found.scores
-    assert (score["value"], score["n"]) == (pytest.approx(100 * np.mean(same)), len(points))
+    assert (score.value, score.n) == (pytest.approx(100 * np.mean(same)), len(points))
     classes = found.files["classes"]
     assert (
         classes[["word", "class"]].to_numpy().tolist()

@@ -28,8 +28,8 @@ def run(folder, task, value, split="test"):
 def test_mean_of_neighbours(tmp_path):
     runs = [run(tmp_path, task, VALUES[task]) for task in TASKS[::-1]]
     (row,) = analyse(runs, Options(sizes={"A": TASKS})).scores
-    assert row["value"] == pytest.approx(np.diff(list(VALUES.values())).mean())
-    assert (row["task"], row["readout"], row["n"], row["unit"]) == ("a-50pc", "mix", 2, "points")
+    assert row.value == pytest.approx(np.diff(list(VALUES.values())).mean())
+    assert (row.task, row.readout, row.n, row.unit) == ("a-50pc", "mix", 2, "points")
 
 
 def test_another_split_without_the_sizes_between(tmp_path):
@@ -37,7 +37,7 @@ def test_another_split_without_the_sizes_between(tmp_path):
         run(tmp_path, task, VALUES[task], split="in_distribution") for task in ("a-10pc", "a-50pc")
     ]
     (row,) = analyse(runs, Options(sizes={"A": TASKS}, split={"A": "in_distribution"})).scores
-    assert row["value"] == pytest.approx(2.5)
+    assert row.value == pytest.approx(2.5)
 
 
 def test_an_end_that_is_missing_is_noted(tmp_path):

@@ -78,13 +78,13 @@ def test_effect_and_intervals_by_hand(tmp_path):
         for series, seeds in (("plain", WORSE), ("lrf", BETTER))
         for seed, errors in enumerate(seeds)
     ]
-    found = {row["metric"]: row for row in analyse(runs, OPTIONS).scores}
+    found = {row.metric: row for row in analyse(runs, OPTIONS).scores}
     sides = [[log_odds(errors) for errors in seeds] for seeds in (WORSE, BETTER)]
-    assert found["log_odds"]["value"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
-    assert (found["log_odds"]["n"], found["log_odds"]["item_set"]) == (3, "lrf over plain")
+    assert found["log_odds"].value == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
+    assert (found["log_odds"].n, found["log_odds"].item_set) == (3, "lrf over plain")
     oracle = stats.ttest_ind(*sides, equal_var=False)
     low, high = oracle.confidence_interval(0.95)
-    ends = [found[f"log_odds_{end}_seeds"]["value"] for end in ("low", "high")]
+    ends = [found[f"log_odds_{end}_seeds"].value for end in ("low", "high")]
     assert ends == pytest.approx([low, high])
     # Without each compound in turn.
     without = []
@@ -100,8 +100,8 @@ def test_effect_and_intervals_by_hand(tmp_path):
         over_seeds**2 / oracle.df + over_compounds**2 / 2
     )
     half = stats.t.ppf(0.975, freedom) * math.sqrt(over_seeds + over_compounds)
-    ends = [found[f"log_odds_{end}_both"]["value"] for end in ("low", "high")]
-    middle = found["log_odds"]["value"]
+    ends = [found[f"log_odds_{end}_both"].value for end in ("low", "high")]
+    middle = found["log_odds"].value
     assert ends == pytest.approx([middle - half, middle + half])
 
 

@@ -60,8 +60,8 @@ def test_bird(tmp_path, mirror, minilm):
     )
     assert found(analysis, metric="pearson") == [pytest.approx(67.32, abs=0.05)]
     assert found(analysis, metric="spearman") == [pytest.approx(70.99, abs=0.05)]
-    assert {row["n"] for row in analysis.scores} == {3345} and np.all(
-        [row["task"] == "bird" for row in analysis.scores]
+    assert {row.n for row in analysis.scores} == {3345} and np.all(
+        [row.task == "bird" for row in analysis.scores]
     )
 
 

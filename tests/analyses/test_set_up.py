@@ -42,15 +42,15 @@ def run(request, tmp_path_factory) -> TrainedRun:
 def test_sizes_are_those_of_the_data_and_of_the_model(run):
     scores = analyse([run], NoOptions()).scores
     examples = {
-        row["split"]: (row["value"], row["protocol"])
+        row.split: (row.value, row.protocol)
         for row in scores
-        if row["metric"] == "examples" and row["subset"] == "all"
+        if row.metric == "examples" and row.subset == "all"
     }
     for split, found in examples.items():
         assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
     assert len(examples) == 3
     model = load_causal_lm(run.folder / "checkpoint", run.method)
-    sizes = {row["metric"]: row["value"] for row in scores if row["subset"] == run.method}
+    sizes = {row.metric: row.value for row in scores if row.subset == run.method}
     assert sizes["parameters"] * 1e6 == pytest.approx(
         sum(weight.numel() for weight in model.parameters())
     )
@@ -61,9 +61,9 @@ def test_sizes_are_those_of_the_data_and_of_the_model(run):
 def test_examples_of_a_model_are_those_whose_answer_is_one_token(run):
     scores = analyse([run], NoOptions()).scores
     counts = {
-        row["split"]: (row["value"], row["task"])
+        row.split: (row.value, row.task)
         for row in scores
-        if row["metric"] == "examples" and row["subset"] == run.method
+        if row.metric == "examples" and row.subset == run.method
     }
     assert counts.keys() == {"train", "valid", "test"}
     fewer = 0

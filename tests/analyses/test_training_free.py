@@ -30,11 +30,7 @@ def prepared(folder, task, made):
 
 
 def found(analysis, **where):
-    return [
-        row["value"]
-        for row in analysis.scores
-        if all(row[name] == value for name, value in where.items())
-    ]
+    return [score.value for score in analysis.scores if score.has(where)]
 
 
 def test_overlaps_on_bird(tmp_path, mirror):
@@ -52,8 +48,8 @@ def test_overlaps_on_bird(tmp_path, mirror):
     assert any(
         note.startswith("bird-abba, all, sememe_overlap: no pearson") for note in analysis.notes
     )
-    assert {row["n"] for row in analysis.scores} == {3345}
-    assert all("method" not in row and "seed" not in row for row in analysis.scores)
+    assert {row.n for row in analysis.scores} == {3345}
+    assert all(row.method is None and row.seed is None for row in analysis.scores)
 
 
 def test_the_constant_answer_on_paws(tmp_path):
@@ -69,7 +65,7 @@ def test_the_constant_answer_on_paws(tmp_path):
         ]
         assert found(analysis, metric="accuracy_label_0", **where) == [100.0 * (answer == 0)]
     assert found(analysis, metric="auc", subset="all") == [pytest.approx(50)]
-    assert {row["protocol"] for row in analysis.scores} == {"stand_in"}
+    assert {row.protocol for row in analysis.scores} == {"stand_in"}
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])

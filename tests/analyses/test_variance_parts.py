@@ -30,28 +30,27 @@ def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
         trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64}),
         trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72}),
     ]
-    scores = {row["metric"]: row for row in analyse(runs, NoOptions()).scores}
+    scores = {row.metric: row for row in analyse(runs, NoOptions()).scores}
     # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to
     # the draws.
-    assert scores["sd_draws"]["value"] == pytest.approx(math.sqrt(5))
-    assert scores["sd_training_seeds"]["value"] == pytest.approx(math.sqrt(38))
-    assert [scores[name]["n"] for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
+    assert scores["sd_draws"].value == pytest.approx(math.sqrt(5))
+    assert scores["sd_training_seeds"].value == pytest.approx(math.sqrt(38))
+    assert [scores[name].n for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
     assert all(
-        row["unit"] == "points" and row["rate"] == 0.25 and "seed" not in row
-        for row in scores.values()
+        row.unit == "points" and row.rate == 0.25 and "seed" not in row for row in scores.values()
     )
 
 
 def test_one_training_seed_says_nothing_of_training_seeds(tmp_path):
     scores = analyse([trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64})], NoOptions()).scores
-    assert [row["metric"] for row in scores] == ["sd_draws"]
+    assert [row.metric for row in scores] == ["sd_draws"]
 
 
 def test_a_seed_without_a_draw_is_left_out(tmp_path):
     whole = {(0.25, 1): 60, (0.25, 2): 64, (0.4, 1): 50}
     runs = [trained(tmp_path, 1, whole), trained(tmp_path, 2, {(0.25, 1): 70})]
     (row,) = analyse(runs, NoOptions()).scores
-    assert (row["metric"], row["rate"], row["n"], row["value"]) == (
+    assert (row.metric, row.rate, row.n, row.value) == (
         "sd_draws",
         0.25,
         2,
@@ -62,7 +61,7 @@ def test_a_seed_without_a_draw_is_left_out(tmp_path):
 def test_variants_are_kept_apart(tmp_path):
     draws = {(0.25, 1): 60, (0.25, 2): 64}
     runs = [trained(tmp_path, 1, draws, variant) for variant in ("ft", "carma")]
-    values = {row["subset"]: row["value"] for row in analyse(runs, NoOptions()).scores}
+    values = {row.subset: row.value for row in analyse(runs, NoOptions()).scores}
     assert values == pytest.approx(
         {"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)}
     )

@@ -28,9 +28,9 @@ def add_scores(run: str, name: str = "small") -> str:
     """A run with three scores: of two whole splits, and of a subset."""
     add_run(Path("results") / name, run)
     file = Path(SCORES.format(run))
-    (row,) = read_scores(file)
-    others = [{"split": "in_distribution", "value": 99.5}, {"subset": "run", "value": 1.0}]
-    write_scores(file, [row, *(row | other for other in others)])
+    (score,) = read_scores(file)
+    in_distribution = score._replace(split="in_distribution", value=99.5)
+    write_scores(file, [score, in_distribution, score._replace(subset="run", value=1.0)])
     return str(file)
 
 

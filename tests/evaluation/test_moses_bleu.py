@@ -30,7 +30,7 @@ def data(tmp_path):
 def scores(outputs, data, split="test", language="en"):
     options = Options(language=language)
     rows = score_outputs(outputs, ["", ""], read_table(data, split), data, options)
-    return {row["metric"]: row["value"] for row in rows}
+    return {row.metric: row.value for row in rows}
 
 
 def test_the_reference_itself_scores_100(data):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, write_json
-from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
+from workflow_scripts.evaluation.scores import Score, read_scores, write_scores
 
 ROW = {
     "task": "t",
@@ -37,8 +37,8 @@ names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size
 )
 def test_scores_read_back_exactly(tmp_path_factory, row):
     path = tmp_path_factory.mktemp("scores") / "scores.csv"
-    write_scores(path, [row])
-    assert read_scores(path) == [{**dict.fromkeys(SCORE_COLUMNS), **row}]
+    write_scores(path, [Score(**row)])
+    assert read_scores(path) == [Score(**row)]
 
 
 @pytest.mark.parametrize(
@@ -48,19 +48,19 @@ def test_scores_read_back_exactly(tmp_path_factory, row):
         ({"value": None}, "no value"),
         ({"n": 1.5}, "n is '1.5', not a whole number"),
         ({"protocol": "papers"}, "protocol 'papers' is none of"),
-        ({"accuracy": 1}, "no column accuracy"),
         ({"task": ""}, "no task"),
     ],
 )
 def test_what_is_not_a_score_is_not_written(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
-        write_scores(tmp_path / "scores.csv", [{**ROW, **change}])
+        write_scores(tmp_path / "scores.csv", [Score(**ROW | change)])
     assert not (tmp_path / "scores.csv").exists()
 
 
 def test_a_score_given_twice_is_refused(tmp_path):
+    scores = [Score(**ROW), Score(**ROW | {"seed": 1}), Score(**ROW | {"value": 3.0})]
     with pytest.raises(ValueError, match="lines 2 and 4 give the same score twice"):
-        write_scores(tmp_path / "scores.csv", [ROW, {**ROW, "seed": 1}, {**ROW, "value": 3.0}])
+        write_scores(tmp_path / "scores.csv", scores)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_score_given_twice_is_refused(tmp_path):
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path, old, new, message):
     path = tmp_path / "scores.csv"
-    write_scores(path, [ROW])
+    write_scores(path, [Score(**ROW)])
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(UserError, match=f"{path}: .*{message}"):
         read_scores(path)
@@ -92,7 +92,7 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("manifest", ["evaluation.json", "analysis.json"])
 def test_a_table_that_was_cut_between_two_lines_is_refused(tmp_path, manifest):
     path = tmp_path / "scores.csv"
-    write_scores(path, [ROW, ROW | {"subset": "new"}])
+    write_scores(path, [Score(**ROW), Score(**ROW | {"subset": "new"})])
     write_json(tmp_path / manifest, {"files": hash_files(tmp_path)})
     assert len(read_scores(path)) == 2
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))

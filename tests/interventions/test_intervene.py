@@ -24,6 +24,7 @@ from tests.training.causal_toy import (
 from tests.training.toy import assert_one_error, flip_bit, name_parent, record_files, run_main
 from workflow_scripts.common.files import hash_file, read_csv
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.evaluation.scores import ScoreKey
 from workflow_scripts.interventions.answer_scores import score_share
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, intervene
@@ -34,7 +35,6 @@ from workflow_scripts.models.causal_lm.model import compute_last_logits, load_ca
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.reporting.committed.exported_items import average_draws
 from workflow_scripts.reporting.committed.rescoring_answers import score_answers
-from workflow_scripts.reporting.evidence.selected_scores import ScoreKey
 from workflow_scripts.tasks.prompt.training_setup import encode_prompts, read_prompts
 from workflow_scripts.tasks.run_spec import read_run_spec
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import Score, write_scores
 
 
 def write_run(
@@ -57,7 +57,7 @@ def write_run(
         table |= {"prediction": [""] * len(splits), "correct": np.tile(correct, 2)}
         tables.append(pa.table(which | table))
     (folder / "eval").mkdir(parents=True)
-    write_scores(folder / "eval/scores.csv", scores)
+    write_scores(folder / "eval/scores.csv", [Score(**score) for score in scores])
     pq.write_table(pa.concat_tables(tables), folder / "eval/predictions.parquet")
     spec = {"training": {"precision": "fp32"}}
     write_json(

@@ -93,7 +93,7 @@ def values(results, task, method, variant):
     for seed in (11, 12, 13):
         file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/scores.csv"
         wanted = {"split": "test", "subset": "all", "metric": "exact_match", "readout": None}
-        found += [row["value"] for row in read_scores(file) if wanted.items() <= row.items()]
+        found += [row.value for row in read_scores(file) if row.has(wanted)]
     return found
 
 
@@ -126,7 +126,7 @@ def test_a_seed_whose_score_is_not_defined_is_counted_once(results):
     """However many rows of its evaluation say why."""
     folder = results / "runs/scan-around-right/transformer/default/seed-12/eval"
     place = {"split": "test", "subset": "all", "metric": "exact_match"}
-    scores = [row for row in read_scores(folder / "scores.csv") if place.items() - row.items()]
+    scores = [row for row in read_scores(folder / "scores.csv") if not row.has(place)]
     write_scores(folder / "scores.csv", scores)
     absent = [place | {"readout": readout, "reason": "no item"} for readout in ("cont", "mix")]
     write_json(folder / "evaluation.json", {"files": hash_files(folder), "absent": absent})

@@ -65,6 +65,6 @@ def test_a_run_that_is_stopped_goes_on_and_learns(tmp_path, precision):
     scored = json.loads((tmp_path / "eval/record.json").read_text())
     assert set(FIELDS) <= scored.keys() and (scored["device"], scored["gpu_seconds"]) == ("cpu", 0)
     found = next(
-        row["value"] for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"
+        row.value for row in read_scores(tmp_path / "eval/scores.csv") if row.subset == "all"
     )
     assert found > 50

@@ -24,9 +24,9 @@ def test_a_fresh_seed_is_right_on_half_of_the_commands_in_distribution(tmp_path:
     assert main(["evaluate", *settings, *scores_of]) == 0
 
     (accuracy,) = (
-        row["value"]
+        row.value
         for row in read_scores(folder / "eval/scores.csv")
-        if (row["split"], row["metric"], row["readout"]) == ("in_distribution", "exact_match", None)
+        if (row.split, row.metric, row.readout) == ("in_distribution", "exact_match", None)
     )
     trained, held_out = (
         set(read_table(data, split, ["source"])["source"].to_pylist())
@@ -39,5 +39,5 @@ def test_a_fresh_seed_is_right_on_half_of_the_commands_in_distribution(tmp_path:
         [TrainedRun(TASK, "transformer", "default", SEED, "reduced", folder, data)],
         Options(splits=["in_distribution"]),
     )
-    best_constant = max(row["value"] for row in constant_answers.scores)
+    best_constant = max(row.value for row in constant_answers.scores)
     assert accuracy >= 50 > 5 > best_constant > 0

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -19,7 +18,7 @@ from workflow_scripts.analyses.options.audit import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.published_numbers import Key, Published
-from workflow_scripts.evaluation.scores import make_scores
+from workflow_scripts.evaluation.scores import Score, make_scores
 
 LEVEL = 0.05  # two-sided
 PROTOCOL = "paper"  # the numbers are the paper's own at every scale
@@ -73,7 +72,7 @@ def compute_null_interval(runs: int) -> tuple[float, float]:
     return math.sqrt(low), math.sqrt(high)
 
 
-def score_spreads(pairs: Sequence[CellPair], runs: int) -> list[dict[str, Any]]:
+def score_spreads(pairs: Sequence[CellPair], runs: int) -> list[Score]:
     """Average ratios of CVs (geometric mean) and differences of scores.
 
     Rows are first by task and rate, then by task, then over all.

@@ -6,13 +6,12 @@ They are for numbers in a paper's text.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 from workflow_scripts.analyses.options.mean_scores import AveragedScore, Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.evaluation.scores import Score, read_scores
 from workflow_scripts.evaluation.seeds import list_common_seeds
 
 
@@ -86,9 +85,9 @@ def read_cell(cell: AveragedScore, runs: Sequence[TrainedRun]) -> dict[int, floa
     value_of: dict[int, float] = {}
     for run in runs:
         columns = {**cell.model_dump(), "readout": run.readout}
-        for row in read_scores(run.files.evaluation.scores):
-            if columns.items() <= row.items():
-                value_of.setdefault(run.seed, row["value"])
+        for score in read_scores(run.files.evaluation.scores):
+            if score.has(columns):
+                value_of.setdefault(run.seed, score.value)
     return value_of
 
 
@@ -106,10 +105,10 @@ def compare_means(left: SeedMeans, right: SeedMeans) -> SeedMeans:
 
 def make_seed_scores(
     means: SeedMeans, metric: str, unit: str, n: int, columns: dict[str, str]
-) -> list[dict[str, Any]]:
+) -> list[Score]:
     """Make the score of each seed."""
-    rows = []
+    scores = []
     for seed, value in means.value_of.items():
         run = replace(means.run, seed=seed)
-        rows += run.make_scores({metric: (value, unit, n)}, readout=run.readout, **columns)
-    return rows
+        scores += run.make_scores({metric: (value, unit, n)}, readout=run.readout, **columns)
+    return scores

@@ -48,7 +48,7 @@ def _read_by_readout(
 ) -> dict[str | None, float]:
     """Read the scores of a run with these columns, except for the readouts `without`."""
     value_of = {}
-    for row in read_scores(run.files.evaluation.scores):
-        if columns.items() <= row.items() and row["readout"] not in without:
-            value_of[row["readout"]] = row["value"]
+    for score in read_scores(run.files.evaluation.scores):
+        if score.has(columns) and score.readout not in without:
+            value_of[score.readout] = score.value
     return value_of

@@ -16,7 +16,7 @@ from workflow_scripts.common.result_folders import DataFolder, RunFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.token_ids import EOS
-from workflow_scripts.evaluation.scores import make_scores
+from workflow_scripts.evaluation.scores import Score, make_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
@@ -64,8 +64,8 @@ class TrainedRun:
 
     def make_scores(
         self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any
-    ) -> list[dict[str, Any]]:
-        """Make rows of scores.csv of this run with more `columns`.
+    ) -> list[Score]:
+        """Make scores of this run with more `columns`.
 
         values: see `evaluation.scores.make_scores`.
         """

@@ -6,7 +6,7 @@ points of percent.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas
@@ -14,7 +14,7 @@ import pandas
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.plug_ins import NoOptions
-from workflow_scripts.evaluation.scores import make_scores, read_scores
+from workflow_scripts.evaluation.scores import Score, make_scores, read_scores
 
 
 def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
@@ -25,11 +25,11 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
     """
     result = AnalysisResult()
     for (task, method, variant), members in group_runs(runs, "task", "method", "variant"):
-        rows: list[dict[str, Any]] = []
+        scores: list[Score] = []
         for run in members:
-            rows += read_scores(run.files.interventions.scores)
-        scores = pandas.DataFrame(rows)
-        consistency = scores[scores["metric"] == "consistency"]
+            scores += read_scores(run.files.interventions.scores)
+        table_of_scores = pandas.DataFrame(scores)
+        consistency = table_of_scores[table_of_scores["metric"] == "consistency"]
         for rate, table in consistency.groupby("rate", sort=False):
             # Only the seeds with a score for every draw.
             by_draw = table.pivot(index="seed", columns="intervention_seed", values="value")

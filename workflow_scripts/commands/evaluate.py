@@ -31,7 +31,7 @@ from workflow_scripts.common.result_folders import (
     RunFolder,
 )
 from workflow_scripts.common.validation import Model, parse_as
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import Score, write_scores
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
@@ -41,8 +41,6 @@ from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec
 
 if TYPE_CHECKING:
     import torch
-
-RUN_COLUMNS = ("task", "method", "variant", "seed", "protocol")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,17 +95,15 @@ def main(args: argparse.Namespace) -> None:
         checkpoint = Checkpoint(str(spec.run), weights, spec, settings, labels)
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
-        predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
-    run_columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
-    rows = [run_columns | row for row in scores if "reason" not in row]
-    # metrics that are undefined for this run
-    absent = [row for row in scores if "reason" in row]
+        evaluation = kind.score(checkpoint, model, args.data, device, args.progress)
+    scores = [name_run(score, spec) for score in evaluation.scores]
+    absent = [undefined._asdict() for undefined in evaluation.undefined]
     fingerprint = fingerprint_evaluation(settings, scored.shared_spec)
     with write_atomically(args.out) as out:
         folder = EvaluationFolder(out)
         out.mkdir()
-        pq.write_table(predictions, folder.predictions, compression="zstd")
-        write_scores(folder.scores, rows)
+        pq.write_table(evaluation.predictions, folder.predictions, compression="zstd")
+        write_scores(folder.scores, scores)
         write_scoring_records(
             folder,
             scored,
@@ -117,6 +113,17 @@ def main(args: argparse.Namespace) -> None:
             kept_sha256=scored.kept_sha256,
             absent=absent,
         )
+
+
+def name_run(score: Score, spec: RunSpec | GivenWeightsSpec) -> Score:
+    """Return a score of a run with the names of the run."""
+    return score._replace(
+        task=spec.task,
+        method=spec.method,
+        variant=spec.variant,
+        seed=spec.seed,
+        protocol=spec.protocol,
+    )
 
 
 @dataclass(frozen=True)

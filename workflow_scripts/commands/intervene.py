@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.commands.evaluate import (
-    RUN_COLUMNS,
     add_scoring_arguments,
+    name_run,
     open_checkpoint,
     read_scored_run,
     read_scoring_settings,
@@ -69,15 +69,13 @@ def main(args: argparse.Namespace) -> None:
         answers, scores = intervene(
             spec, checkpoint, args.data, settings, match, candidates, device, reporter
         )
-    columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
-    columns |= {"split": settings.split, "subset": "all"}
-    rows = [columns | row for row in scores]
+    scores = [name_run(score._replace(split=settings.split), spec) for score in scores]
     fingerprint = fingerprint_intervention(settings, match, scored.shared_spec)
     with write_atomically(args.out) as out:
         folder = InterventionFolder(out)
         out.mkdir()
         pq.write_table(answers, folder.answers, compression="zstd")
-        write_scores(folder.scores, rows)
+        write_scores(folder.scores, scores)
         write_scoring_records(
             folder,
             scored,

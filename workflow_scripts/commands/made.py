@@ -46,12 +46,12 @@ def describe_scores(folder: RunFolder) -> Iterator[str]:
         if run.seed in paper.list_planned_seeds(scale).get(run.variant_key, []):
             yield "  a planned seed: tables show its scores when all planned seeds have theirs"
             return
-    rows = read_scores(folder.evaluation.scores)
-    whole = [row for row in rows if row["subset"] == "all" and row["unit"] != "count"]
-    scores = [row for row in whole if row["readout"] is None] or whole
-    for row in scores[:SHOWN_SCORES]:
-        names = [row["split"], row["readout"], row["metric"]]
+    scores = read_scores(folder.evaluation.scores)
+    whole = [score for score in scores if score.subset == "all" and score.unit != "count"]
+    shown = [score for score in whole if score.readout is None] or whole
+    for score in shown[:SHOWN_SCORES]:
+        names = [score.split, score.readout, score.metric]
         name = " ".join(name for name in names if name)
-        yield f"  {name:40} {row['value']:8.2f} {row['unit']}, n {row['n']:,}"
-    if len(scores) > SHOWN_SCORES:
-        yield f"  and {len(scores) - SHOWN_SCORES} more scores"
+        yield f"  {name:40} {score.value:8.2f} {score.unit}, n {score.n:,}"
+    if len(shown) > SHOWN_SCORES:
+        yield f"  and {len(shown) - SHOWN_SCORES} more scores"

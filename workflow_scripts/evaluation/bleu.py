@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
 from workflow_scripts.evaluation.options.bleu import Options
-from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
+from workflow_scripts.evaluation.scores import Score, find_subset_rows, make_scores
 
 
 def score_outputs(
@@ -17,8 +16,8 @@ def score_outputs(
     table: pa.Table,
     data: Path,
     options: Options,
-) -> list[dict[str, Any]]:
-    """Return score rows: BLEU (0 to 100) for each metric of the options and each subset.
+) -> list[Score]:
+    """Return BLEU (0 to 100) for each metric of the options and each subset.
 
     `table` is the split; `data`, its folder, is not used.
     """

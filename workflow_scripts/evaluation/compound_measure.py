@@ -5,7 +5,6 @@ It uses the data's lexicon.json.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 from workflow_scripts.evaluation.options.compound_measure import Options
-from workflow_scripts.evaluation.scores import make_scores
+from workflow_scripts.evaluation.scores import Score, make_scores
 
 
 def score_outputs(
@@ -22,8 +21,8 @@ def score_outputs(
     table: pa.Table,
     data: Path,
     options: Options,
-) -> list[dict[str, Any]]:
-    """Return score rows `cter_instance` and `cter_aggregate` (percent).
+) -> list[Score]:
+    """Return the scores `cter_instance` and `cter_aggregate` (percent).
 
     They are for all sentences and for each phrase type; none for a split without the column
     `compound`. data: the folder with lexicon.json. `references` are not used.

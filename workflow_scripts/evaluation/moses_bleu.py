@@ -8,14 +8,13 @@ that reference (column `target_text`).
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from workflow_scripts.evaluation.options.moses_bleu import Options
-from workflow_scripts.evaluation.scores import make_scores
+from workflow_scripts.evaluation.scores import Score, make_scores
 
 
 def score_outputs(
@@ -24,8 +23,8 @@ def score_outputs(
     table: pa.Table,
     data: Path,
     options: Options,
-) -> list[dict[str, Any]]:
-    """Return score rows with BLEU from 0 to 100, of all outputs.
+) -> list[Score]:
+    """Return the scores with BLEU from 0 to 100, of all outputs.
 
     outputs: Moses tokens joined by spaces. `table` is the split, with the references. `references`
     are not used, because they lack the characters that do not occur in the training data; nor is

@@ -1,16 +1,17 @@
-"""Score tables: one long CSV format for all measurements."""
+"""Scores, and their table: one long CSV format for all measurements."""
 
 import csv
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, parse_decimal
 from workflow_scripts.common.result_folders import verify_checksum
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (
@@ -32,18 +33,85 @@ REQUIRED_COLUMNS = ("task", "metric", "value", "unit", "n", "protocol")
 VALUE_COLUMNS = ("value", "unit", "n", "protocol")
 
 
-def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows as scores.csv. Columns that do not apply to a row may be missing or None.
+class ScoreKey(NamedTuple):
+    """What tells the scores of a run apart, those of draws of an intervention averaged."""
 
-    Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a
-    repeated score.
+    split: str | None
+    subset: str | None
+    metric: str
+    readout: str | None
+    intervention: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    rate: float | None = None
+    item_set: str | None = None
+
+    def __str__(self) -> str:
+        """Format as `exact_match of test/all/vocabulary/cap/1/max/own_correct`."""
+        places = [str(value) for value in self._replace(metric="") if value not in (None, "")]
+        return f"{self.metric} of {'/'.join(places)}"
+
+
+class Score(NamedTuple):
+    """A row of scores.csv. A column that does not apply is None.
+
+    n: how many values were averaged. task and protocol: empty in a part of the scores of a run,
+    which gets the names of the run later.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    n: int
+    subset: str | None = "all"
+    split: str | None = None
+    readout: str | None = None
+    task: str = ""
+    method: str | None = None
+    variant: str | None = None
+    seed: int | None = None
+    protocol: str = ""
+    intervention: str | None = None
+    layer: int | None = None
+    pooling: str | None = None
+    rate: float | None = None
+    intervention_seed: int | None = None
+    item_set: str | None = None
+
+    @property
+    def key(self) -> ScoreKey:
+        """What tells the score apart from others of its run."""
+        return ScoreKey(*(getattr(self, name) for name in ScoreKey._fields))
+
+    @property
+    def variant_key(self) -> VariantKey:
+        """The variant that has the score; parts are None in a score of an analysis as a whole."""
+        return VariantKey(self.task, self.method, self.variant)  # type: ignore[arg-type]
+
+    def has(self, columns: Mapping[str, Any]) -> bool:
+        """Whether the score has these values of columns."""
+        return all(getattr(self, name) == value for name, value in columns.items())
+
+
+class UndefinedScore(NamedTuple):
+    """A metric that has no value for a run, and why. n: the number of its examples."""
+
+    metric: str
+    reason: str
+    n: int
+    subset: str = "all"
+    split: str | None = None
+    readout: str | None = None
+
+
+def write_scores(path: Path, scores: Iterable[Score]) -> None:
+    """Write scores.csv.
+
+    Raises ValueError for a missing or infinite value, an unknown protocol, or a repeated score.
     """
     texts = []
-    for row in rows:
-        unknown = sorted(row.keys() - set(SCORE_COLUMNS))
-        if unknown:
-            raise ValueError(f"no column {unknown[0]} in a score table")
-        texts.append({name: _format_cell(row.get(name)) for name in SCORE_COLUMNS})
+    for score in scores:
+        texts.append({name: _format_cell(getattr(score, name)) for name in SCORE_COLUMNS})
     _check_rows(texts)
     with open(path, "w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
@@ -58,11 +126,8 @@ def _format_cell(value: Any) -> str:
     return str(value)
 
 
-def read_scores(path: Path) -> list[dict[str, Any]]:
-    """Read scores.csv, with numeric columns as numbers and empty cells as None.
-
-    Raises UserError with file and line.
-    """
+def read_scores(path: Path) -> list[Score]:
+    """Read scores.csv. Raises UserError with file and line."""
     verify_checksum(path)
     try:
         with open(path, encoding="utf-8", newline="") as stream:
@@ -78,15 +143,15 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     return [_parse_row(row) for row in texts]
 
 
-def _parse_row(row: dict[str, str]) -> dict[str, Any]:
-    """Return the values of a row that `_check_rows` has accepted; None for an empty cell."""
+def _parse_row(row: dict[str, str]) -> Score:
+    """Return the score of a row that `_check_rows` has accepted; empty cells become None."""
     values: dict[str, Any] = {}
     for name, text in row.items():
         if name in NUMBERS:
             values[name] = parse_decimal(text, NUMBERS[name])
         else:
             values[name] = text or None
-    return values
+    return Score(**values)
 
 
 def _check_rows(rows: list[dict[str, str]]) -> None:
@@ -147,23 +212,22 @@ def find_subset_rows(
 
 def make_scores(
     columns: Mapping[str, Any], values: Mapping[str, tuple[float | None, str, int]]
-) -> list[dict[str, Any]]:
-    """Make rows of scores.csv with further `columns` from metric -> (value, unit, n).
+) -> list[Score]:
+    """Make scores with further `columns` from metric -> (value, unit, n).
 
-    n is how many values were averaged. A value of None makes no row. The default subset is "all".
+    n is how many values were averaged. A value of None makes no score.
     """
-    rows = []
+    scores = []
     for metric, (value, unit, n) in values.items():
         if value is not None:
-            score = {"metric": metric, "value": float(value), "unit": unit, "n": n}
-            rows.append({"subset": "all", **columns, **score})
-    return rows
+            scores.append(Score(metric, float(value), unit, n, **columns))
+    return scores
 
 
 def score_shares(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
-) -> list[dict[str, Any]]:
-    """Return score rows with the share of `right` [N] bool, in percent.
+) -> list[Score]:
+    """Return scores with the share of `right` [N] bool, in percent.
 
     They are over all rows, each subset and each group.
     """

@@ -16,7 +16,7 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.scores import make_scores
+from workflow_scripts.evaluation.scores import Score, make_scores
 from workflow_scripts.interventions.answer_scores import (
     METRIC,
     PREFIX,
@@ -76,7 +76,7 @@ class AnsweredPrompts:
     encode: Callable[[list[str]], Prompts]
     reporter: Reporter
     tables: list[pa.Table] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
 
     @classmethod
     def read(
@@ -179,8 +179,8 @@ def intervene(
     candidates: Path,
     device: torch.device,
     reporter: Reporter,
-) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, score rows) under CAP and with synonyms.
+) -> tuple[pa.Table, list[Score]]:
+    """Return (answers, scores) under CAP and with synonyms.
 
     `match`: rule for right answers, see `PromptEvaluation`.
     """

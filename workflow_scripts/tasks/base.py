@@ -7,7 +7,7 @@ torch, its settings.
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.evaluation.scores import Score, UndefinedScore
 from workflow_scripts.tasks.batching import ShuffledBatches, TensorBatch
 from workflow_scripts.tasks.run_spec import ModelSpec
 from workflow_scripts.tasks.settings import Evaluation
@@ -179,6 +180,18 @@ def check_inputs(inputs: Sequence, counts: Collection[int]) -> list[str | tuple[
     return checked
 
 
+@dataclass(frozen=True)
+class EvaluationResult:
+    """What an evaluation gives: predictions, scores, and metrics without a value.
+
+    The scores are without the names of the run, which are those of its spec.
+    """
+
+    predictions: pa.Table
+    scores: list[Score]
+    undefined: list[UndefinedScore] = field(default_factory=list)
+
+
 class TaskKind(ABC):
     """How models of a kind of task are loaded and scored.
 
@@ -203,11 +216,10 @@ class TaskKind(ABC):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of a model in eval mode on `device`.
+    ) -> EvaluationResult:
+        """Evaluate a model in eval mode on `device` on every split of the settings.
 
-        They are of every split of the settings. A metric that is undefined has a row with a
-        `reason` instead of a value. progress: see `common.progress`.
+        progress: see `common.progress`.
         """
 
     def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from workflow_scripts.evaluation.scores import ScoreKey
 from workflow_scripts.reporting.committed.rescoring_answers import score_answers
-from workflow_scripts.reporting.evidence.selected_scores import ScoreKey
 
 CAP = {"intervention": "cap", "layer": 7, "pooling": "max", "rate": None, "intervention_seed": None}
 

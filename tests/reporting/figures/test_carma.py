@@ -11,7 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import Score, write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures import cap_by_layer, score_bars
@@ -50,7 +50,7 @@ def write_run(results: Path, run: Run, base: float) -> None:
     folder = results / "runs" / str(run)
     for name, rows in (("eval", plain), ("interventions", pooled)):
         (folder / name).mkdir(parents=True)
-        write_scores(folder / name / "scores.csv", rows)
+        write_scores(folder / name / "scores.csv", [Score(**row) for row in rows])
 
 
 @pytest.fixture

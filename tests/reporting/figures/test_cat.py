@@ -11,8 +11,8 @@ from tests.reporting.figures.drawn import draw, texts
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.reporting.evidence.evidence import Evidence
-from workflow_scripts.reporting.evidence.selected_scores import Score
 from workflow_scripts.reporting.figures import score_bars, score_by_share, sememes_of_words
 from workflow_scripts.reporting.figures.figure import Inputs
 

@@ -8,9 +8,10 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Column, Row, TableDisplay
 from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.provenance.unfinished import Cause, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence
-from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score
+from workflow_scripts.reporting.evidence.selected_scores import AbsentScore
 from workflow_scripts.reporting.tables.cells import make_cells
 from workflow_scripts.reporting.tables.layout import explain_table, format_reproduced
 from workflow_scripts.reporting.tables.table import make_table_row

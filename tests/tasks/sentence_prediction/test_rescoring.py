@@ -43,7 +43,7 @@ def read_predictions(folder: Path) -> pa.Table:
 def rescore(folder: Path, predictions: pa.Table) -> dict[tuple[str, str], float]:
     """(subset, metric) -> value."""
     rows = score_predictions(predictions, folder / "data", "test", SETTINGS, frozenset())
-    return {(row["subset"], row["metric"]): row["value"] for row in rows}
+    return {(row.subset, row.metric): row.value for row in rows}
 
 
 def test_scores_are_those_of_the_evaluation(scored):

@@ -249,7 +249,7 @@ def test_it_is_trained_and_scored_as_the_catalogue_says(
         "splits"
     ]
     rows = read_scores(out / "eval/scores.csv")
-    assert list(dict.fromkeys(row["split"] for row in rows)) == splits and {
-        row["seed"] for row in rows
+    assert list(dict.fromkeys(row.split for row in rows)) == splits and {
+        row.seed for row in rows
     } == {1}
-    assert {row["protocol"] for row in rows} == {"stand_in" if task == "cogs" else "reduced"}
+    assert {row.protocol for row in rows} == {"stand_in" if task == "cogs" else "reduced"}

@@ -48,7 +48,7 @@ def rescore(
     """(subset, metric) -> value."""
     settings = make_settings(joined)
     rows = score_predictions(predictions, folder / "data", "test", settings, metrics)
-    return {(row["subset"], row["metric"]): row["value"] for row in rows}
+    return {(row.subset, row.metric): row.value for row in rows}
 
 
 def read_scores(folder: Path) -> dict[tuple[str, str], float]:

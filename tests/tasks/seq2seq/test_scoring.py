@@ -99,8 +99,8 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
             scores[split, subset] = (pytest.approx(100 * sum(chosen) / len(chosen)), len(chosen))
     assert predictions == expected
     rows = read_scores(place / "eval/scores.csv")
-    matches = [row for row in rows if row["metric"] == "exact_match"]
-    assert {(row["split"], row["subset"]): (row["value"], row["n"]) for row in matches} == scores
+    matches = [row for row in rows if row.metric == "exact_match"]
+    assert {(row.split, row.subset): (row.value, row.n) for row in matches} == scores
     named = {
         "task": "toy",
         "method": "transformer",
@@ -108,7 +108,7 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
         "seed": 3,
         "protocol": "reduced",
     }
-    assert all(row.items() >= named.items() for row in rows)
+    assert all(row.has(named) for row in rows)
 
 
 def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(trained, tmp_path):
@@ -131,8 +131,8 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
     rows = read_scores(tmp_path / "eval/scores.csv")
     found = pq.read_table(tmp_path / "eval/predictions.parquet").to_pylist()
-    assert {row["readout"] for row in rows} == {row["readout"] for row in found} == {None, *kept}
-    assert {row["readout"] for row in rows if row["metric"] == "examples"} == {None}
+    assert {row.readout for row in rows} == {row["readout"] for row in found} == {None, *kept}
+    assert {row.readout for row in rows if row.metric == "examples"} == {None}
 
     matches = set()
     for readout in (None, *kept):
@@ -156,9 +156,9 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
         expected = pq.read_table(out / "predictions.parquet").to_pylist()
         assert [row | {"readout": None} for row in found if row["readout"] == readout] == expected
         scored = [
-            row for row in read_scores(out / "scores.csv") if not readout or row["unit"] != "count"
+            row for row in read_scores(out / "scores.csv") if not readout or row.unit != "count"
         ]
-        assert [row | {"readout": None} for row in rows if row["readout"] == readout] == scored
+        assert [row._replace(readout=None) for row in rows if row.readout == readout] == scored
         matches.add(tuple(row["prediction"] for row in expected))
     assert len(matches) > 1
     evaluated = json.loads((tmp_path / "eval/evaluation.json").read_text())
@@ -179,11 +179,9 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
 
     scores = {
-        row["metric"]: row
-        for row in read_scores(tmp_path / "eval/scores.csv")
-        if row["subset"] == "all"
+        row.metric: row for row in read_scores(tmp_path / "eval/scores.csv") if row.subset == "all"
     }
-    assert scores["examples"]["value"] == 4 and scores["out_of_vocabulary_tokens"]["value"] == 3
+    assert scores["examples"].value == 4 and scores["out_of_vocabulary_tokens"].value == 3
     predictions = pq.read_table(tmp_path / "eval/predictions.parquet")["prediction"].to_pylist()
     assert predictions[0] == predictions[2] == predictions[3]
 

@@ -98,17 +98,17 @@ def test_bleu_over_characters_is_that_by_hand(data):
     references = pq.read_table(data / "cg_test.parquet")["target"].to_pylist()
     outputs = references[1:] + references[:1]
     rows = {
-        row["subset"]: row
+        row.subset: row
         for row in bleu.score_outputs(outputs, references, read_table(data, "cg_test"), data, BLEUS)
-        if row["metric"] == "bleu_char"
+        if row.metric == "bleu_char"
     }
-    assert rows["all"]["value"] == pytest.approx(
+    assert rows["all"].value == pytest.approx(
         bleu_by_hand(list(map(list, outputs)), list(map(list, references)))
     )
-    assert rows["NP"]["value"] == pytest.approx(
+    assert rows["NP"].value == pytest.approx(
         bleu_by_hand(list(map(list, outputs[:60])), list(map(list, references[:60])))
     )
-    assert {name: row["n"] for name, row in rows.items()} == {
+    assert {name: row.n for name, row in rows.items()} == {
         "all": 180,
         "NP": 60,
         "VP": 60,
@@ -120,7 +120,7 @@ def test_bleu_in_both_ways_of_the_literature(data):
     references = pq.read_table(data / "cg_test.parquet")["target"].to_pylist()
     outputs = [text.replace("蛋糕", "cake") for text in references]
     rows = {
-        row["metric"]: row["value"]
+        row.metric: row.value
         for row in bleu.score_outputs(
             outputs, references, read_table(data, "cg_test"), data, BLEUS
         )[::4]
@@ -158,7 +158,7 @@ def test_errors_of_compounds_by_type(data):
     found = compound_measure.score_outputs(
         outputs, references, read_table(data, "cg_test"), data, COMPOUNDS
     )
-    values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
+    values = {(row.metric, row.subset): (row.value, row.n) for row in found}
     assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (
         50,
         36,
@@ -214,7 +214,7 @@ def translated(data, tmp_path_factory) -> Path:
 
 def test_scores_of_a_run(translated, data):
     scores = read_scores(translated / "eval/scores.csv")
-    measured = {(row["split"], row["metric"], row["subset"]) for row in scores}
+    measured = {(row.split, row.metric, row.subset) for row in scores}
     for metric in ("bleu_zh", "bleu_char", "cter_instance", "cter_aggregate", "exact_match"):
         assert {("cg_test", metric, subset) for subset in ("all", "NP", "VP", "PP")} <= measured
     assert ("test", "bleu_zh", "all") in measured and (
@@ -222,7 +222,7 @@ def test_scores_of_a_run(translated, data):
         "cter_instance",
         "all",
     ) not in measured
-    assert {row["protocol"] for row in scores} == {"stand_in"}
+    assert {row.protocol for row in scores} == {"stand_in"}
     predictions = pq.read_table(translated / "eval/predictions.parquet").to_pylist()
     assert len(predictions) == 240 and not any(" " in row["prediction"] for row in predictions)
     # The limit: 1.2 tokens for each of the source's with its end, and 10 more.
@@ -264,9 +264,9 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
         for item in compound
     ]
     scores = {
-        row["metric"]: row["value"]
+        row.metric: row.value
         for row in read_scores(tmp_path / "eval/scores.csv")
-        if row["subset"] == "all"
+        if row.subset == "all"
     }
     assert scores["cter_instance"] == pytest.approx(100 * sum(errors) / len(errors))
     assert scores["cter_aggregate"] == pytest.approx(100 * sum(by_item) / len(by_item))

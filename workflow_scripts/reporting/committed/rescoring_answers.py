@@ -3,8 +3,8 @@
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from workflow_scripts.evaluation.scores import ScoreKey
 from workflow_scripts.interventions.answer_scores import METRIC, PREFIX, compute_cv
-from workflow_scripts.reporting.evidence.selected_scores import ScoreKey
 
 if TYPE_CHECKING:
     import pandas

@@ -9,21 +9,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.specs import resolve_evaluation, resolve_run
+from workflow_scripts.evaluation.scores import Score, ScoreKey
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.committed.recomputing import Fault
 from workflow_scripts.reporting.committed.rescoring_answers import score_answers
 from workflow_scripts.reporting.committed.restoring import RestoredExport
-from workflow_scripts.reporting.evidence.selected_scores import (
-    Score,
-    ScoreKey,
-    load_scores,
-    select_scores,
-)
+from workflow_scripts.reporting.evidence.selected_scores import load_scores, select_scores
 from workflow_scripts.reporting.tables.cells import Cell, average_repetitions
 from workflow_scripts.tasks.packages import FOLDER
 
@@ -192,13 +188,13 @@ def score_run(
         for name, value in group.items():
             condition = pc.field(name).is_null() if value is None else pc.field(name) == value
             part = part.filter(condition)
-        rows: list[dict[str, Any]] = module.score_predictions(
+        scores: list[Score] = module.score_predictions(
             part, answers, group["split"], settings, rescoring.metrics
         )
-        for row in rows:
-            readout = row.get("readout", group.get("readout"))
-            key = ScoreKey(group["split"], row["subset"], row["metric"], readout)
-            values[key] = row["value"]
+        for score in scores:
+            readout = score.readout or group.get("readout")
+            key = ScoreKey(group["split"], score.subset, score.metric, readout)
+            values[key] = score.value
     return values
 
 

@@ -12,12 +12,13 @@ from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_intervened_variants, list_score_files
 from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import NOTHING, Cause, Unfinished
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score, load_scores
+from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, load_scores
 from workflow_scripts.reporting.evidence.withholding import find_withheld
 
 

@@ -6,66 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError
-from workflow_scripts.common.run_names import VariantKey
-from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.evaluation.scores import Score, read_scores
 
 DEPTH = re.compile(r"\d+(\.\d+)?%")
-
-
-class ScoreKey(NamedTuple):
-    """What tells the scores of a run apart, those of draws of an intervention averaged."""
-
-    split: str | None
-    subset: str | None
-    metric: str
-    readout: str | None
-    intervention: str | None = None
-    layer: int | None = None
-    pooling: str | None = None
-    rate: float | None = None
-    item_set: str | None = None
-
-    def __str__(self) -> str:
-        """Format as `exact_match of test/all/vocabulary/cap/1/max/own_correct`."""
-        places = [str(value) for value in self._replace(metric="") if value not in (None, "")]
-        return f"{self.metric} of {'/'.join(places)}"
-
-
-class Score(NamedTuple):
-    """A row of scores.csv, with its columns in their order. None where a column does not apply."""
-
-    task: str
-    method: str | None
-    variant: str | None
-    seed: int | None
-    split: str | None
-    subset: str | None
-    metric: str
-    value: float
-    unit: str
-    n: int
-    protocol: str
-    intervention: str | None
-    layer: int | None
-    pooling: str | None
-    rate: float | None
-    intervention_seed: int | None
-    item_set: str | None
-    readout: str | None
-
-    @property
-    def key(self) -> ScoreKey:
-        """What tells the score apart from others of its run."""
-        return ScoreKey(*(getattr(self, name) for name in ScoreKey._fields))
-
-    @property
-    def variant_key(self) -> VariantKey:
-        """The variant that has the score; parts are None in a score of an analysis as a whole."""
-        return VariantKey(self.task, self.method, self.variant)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -105,7 +52,7 @@ def load_scores(path: Path) -> list[Score]:
 @cache
 def _load_once(path: Path, time: int, size: int) -> tuple[Score, ...]:
     """Load scores.csv as it is at a time of change and with a size."""
-    return tuple(Score(**row) for row in read_scores(path))
+    return tuple(read_scores(path))
 
 
 def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:

@@ -16,9 +16,10 @@ from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores
+from workflow_scripts.reporting.evidence.selected_scores import select_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

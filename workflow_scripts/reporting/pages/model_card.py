@@ -14,7 +14,8 @@ from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published_numbers import read_published
-from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
+from workflow_scripts.evaluation.scores import Score
+from workflow_scripts.reporting.evidence.selected_scores import load_scores, select_scores
 from workflow_scripts.tasks.checkpoints import read_run
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 

@@ -10,13 +10,13 @@ from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 from workflow_scripts.reporting.evidence.selected_scores import (
     AbsentScore,
-    Score,
     has_empty_item_set,
     matches_intervention,
     select_scores,

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +9,9 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.batching import RaggedSequences, bucket_texts
 from workflow_scripts.tasks.language_modelling.training_setup import (
     compute_token_nll,
@@ -35,8 +35,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (nats and tokens of each piece of text, score rows) of every split.
+    ) -> EvaluationResult:
+        """Return nats and tokens of each piece of text of every split, and the scores.
 
         The score is the perplexity of the split.
         """
@@ -55,18 +55,12 @@ class Kind(TaskKind):
                     model, texts, checkpoint.settings.batch_tokens, device, reporter
                 )
                 tokens = texts.length - 1
-                score = {
-                    "split": split,
-                    "subset": "all",
-                    "metric": "perplexity",
-                    "value": math.exp(nats.sum() / tokens.sum()),
-                    "unit": "perplexity",
-                    "n": int(tokens.sum()),
-                }
-                scores.append(score)
+                perplexity = math.exp(nats.sum() / tokens.sum())
+                count = int(tokens.sum())
+                scores.append(Score("perplexity", perplexity, "perplexity", count, split=split))
                 columns = {"split": [split] * len(texts), "nats": nats, "tokens": tokens}
                 tables.append(pa.table(columns))
-        return pa.concat_tables(tables), scores
+        return EvaluationResult(pa.concat_tables(tables), scores)
 
 
 def compute_text_nats(

@@ -1,7 +1,6 @@
 """The kind of task masked_lm."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +8,10 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.masked_lm.batches import SentencePairs, bucket_pairs
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build
-from workflow_scripts.tasks.masked_lm.scoring import score_pairs, score_rows
+from workflow_scripts.tasks.masked_lm.scoring import score_pairs, score_values
 from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs
 
 
@@ -39,8 +38,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (values of each pair and readout, score rows) of every split.
+    ) -> EvaluationResult:
+        """Return the values of each pair and readout of every split, and the scores.
 
         `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it,
         `nsp_accuracy` (percent). The masks are the same for every run with next sentences, and for
@@ -66,9 +65,9 @@ class Kind(TaskKind):
                         **values,
                     }
                     tables.append(pa.table(columns))
-                    for row in score_rows(values):
-                        scores.append({"split": split, "subset": "all", "readout": readout, **row})
-        return pa.concat_tables(tables), scores
+                    for score in score_values(values):
+                        scores.append(score._replace(split=split, readout=readout))
+        return EvaluationResult(pa.concat_tables(tables), scores)
 
 
 def compute_pair_values(

@@ -1,11 +1,10 @@
 """Values of pairs of sentences with masked words, and metrics over them."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import (
     Pretraining,
@@ -40,19 +39,17 @@ def _sum_by_pair(values: Tensor, is_masked: Tensor) -> Tensor:
     return table.sum(1)
 
 
-def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Compute the metrics over all pairs from the columns [N] of `score_pairs`."""
+def score_values(columns: dict[str, np.ndarray]) -> list[Score]:
+    """Compute the scores over all pairs from the columns [N] of `score_pairs`."""
     masked = int(columns["masked"].sum())
     cross_entropy = columns["nats"].sum() / masked
     accuracy = 100 * columns["right"].sum() / masked
-    rows = [
-        {"metric": "cross_entropy", "value": cross_entropy, "unit": "nats", "n": masked},
-        {"metric": "mlm_accuracy", "value": accuracy, "unit": "percent", "n": masked},
+    scores = [
+        Score("cross_entropy", float(cross_entropy), "nats", masked),
+        Score("mlm_accuracy", float(accuracy), "percent", masked),
     ]
     if "follows_right" in columns:
         is_right = columns["follows_right"]
-        accuracy = 100 * is_right.mean()
-        rows.append(
-            {"metric": "nsp_accuracy", "value": accuracy, "unit": "percent", "n": len(is_right)}
-        )
-    return rows
+        accuracy = 100 * float(is_right.mean())
+        scores.append(Score("nsp_accuracy", accuracy, "percent", len(is_right)))
+    return scores

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
@@ -39,8 +38,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split.
+    ) -> EvaluationResult:
+        """Return predictions and scores of every split.
 
         `exact_match` is over the whole vocabulary; `constrained` over the answers of the split, if
         these are few. Items whose answer is not one token are left out; `n` counts the others.
@@ -64,8 +63,8 @@ class Kind(TaskKind):
                 table = read_table(data, split, ["item", "subset"]).take(prompts.items)
                 subsets = table["subset"].to_numpy()
                 correct = matches(tokens, prompts.label, texts, settings.match)
-                for row in score_shares("exact_match", correct, subsets, {}):
-                    scores.append({"split": split, "readout": "vocabulary", **row})
+                for score in score_shares("exact_match", correct, subsets, {}):
+                    scores.append(score._replace(split=split, readout="vocabulary"))
                 columns = {
                     "split": [split] * len(prompts),
                     "item": table["item"],
@@ -75,11 +74,11 @@ class Kind(TaskKind):
                 }
                 if len(answers) <= FEW_ANSWERS:
                     correct_among_answers = tokens_among_answers == prompts.label
-                    for row in score_shares("constrained", correct_among_answers, subsets, {}):
-                        scores.append({"split": split, "readout": "labels", **row})
+                    for score in score_shares("constrained", correct_among_answers, subsets, {}):
+                        scores.append(score._replace(split=split, readout="labels"))
                     columns["correct_among_answers"] = correct_among_answers
                 predictions.append(pa.table(columns))
-        return pa.concat_tables(predictions), scores
+        return EvaluationResult(pa.concat_tables(predictions), scores)
 
     def predict(
         self, checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[str]

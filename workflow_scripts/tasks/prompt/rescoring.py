@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.scores import score_shares
+from workflow_scripts.evaluation.scores import Score, score_shares
 from workflow_scripts.tasks.prompt.settings import PromptEvaluation
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def score_predictions(
     split: str,
     settings: PromptEvaluation,
     metrics: Collection[str],
-) -> list[dict[str, Any]]:
-    """Return the score rows of the answers to the prompts of a split.
+) -> list[Score]:
+    """Return the scores of the answers to the prompts of a split.
 
     data: a folder with the columns item and label of the split. Answers are compared as texts:
     tokens that differ in a space alone have the same text. Raises ValueError for an item that the
@@ -40,5 +40,5 @@ def score_predictions(
             answer, label = answer.lower(), label.lower()
         correct.append(answer == label)
     subsets = predictions["subset"].to_numpy()
-    rows = score_shares("exact_match", np.array(correct), subsets, {})
-    return [row | {"readout": "vocabulary"} for row in rows]
+    scores = score_shares("exact_match", np.array(correct), subsets, {})
+    return [score._replace(readout="vocabulary") for score in scores]

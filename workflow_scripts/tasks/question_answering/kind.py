@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +9,9 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.evaluation.span_metrics import select_worst_variants
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.question_answering.training_setup import (
     SpanModel,
@@ -38,8 +38,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split.
+    ) -> EvaluationResult:
+        """Return predictions and scores of every split.
 
         `exact_match` and `f1`, percent, are means over rows. A split with variants of its questions
         also has `adversarial_exact_match` and `adversarial_f1`: means over questions of the rows
@@ -59,10 +59,8 @@ class Kind(TaskKind):
                 answers = find_answers(model, windows, batches)
                 items = read_table(data, split, ["item"])["item"].to_pylist()
                 values_of = measure_answers(answers, windows.answers)
-                for row in score_questions(items, values_of):
-                    scores.append(
-                        {"split": split, "subset": "all", "readout": model.readout, **row}
-                    )
+                for score in score_questions(items, values_of):
+                    scores.append(score._replace(split=split, readout=model.readout))
                 columns = {
                     "split": [split] * len(answers),
                     "item": items,
@@ -71,7 +69,7 @@ class Kind(TaskKind):
                 }
                 predictions.append(pa.table(columns))
                 reporter.advance(len(answers))
-        return pa.concat_tables(predictions), scores
+        return EvaluationResult(pa.concat_tables(predictions), scores)
 
     def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
         """Return 2: a question and a paragraph."""
@@ -95,8 +93,8 @@ class Kind(TaskKind):
         return find_answers(model, windows, batches)
 
 
-def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """Return the score rows of a split: items are those of its rows, values those of MEASURES."""
+def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[Score]:
+    """Return the scores of a split: items are those of its rows, values those of MEASURES."""
     rows_by_prefix = {"": list(range(len(items)))}
     if any("-" in item for item in items):
         rows_by_prefix["adversarial_"] = select_worst_variants(items, values_of["f1"])
@@ -104,7 +102,5 @@ def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list
     for prefix, rows in rows_by_prefix.items():
         for name, values in values_of.items():
             mean = float(np.mean(np.array(values)[rows]))
-            scores.append(
-                {"metric": prefix + name, "value": 100 * mean, "unit": "percent", "n": len(rows)}
-            )
+            scores.append(Score(prefix + name, 100 * mean, "percent", len(rows)))
     return scores

@@ -10,7 +10,8 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.evaluation.scores import Score
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.sentence_prediction.scoring import (
@@ -49,8 +50,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split by readout.
+    ) -> EvaluationResult:
+        """Return predictions and scores of every split by readout.
 
         That is the readout of the head, or all readouts if cosines are compared. zero_states is the
         percentage of items with an all-zero [CLS].
@@ -63,6 +64,7 @@ class Kind(TaskKind):
         total = sum(len(sentences) for sentences in splits.values())
         predictions = []
         scores = []
+        undefined = []
         with Reporter(checkpoint.name, total, progress, unit="items") as reporter:
             for split, sentences in splits.items():
                 reporter.set_stage(f"score {split}")
@@ -74,19 +76,17 @@ class Kind(TaskKind):
                     predicted = decide_predictions(
                         outputs.values, has_classes=bool(checkpoint.labels)
                     )
-                    rows = score_subsets(
+                    measured = score_subsets(
                         predicted, table["label"].to_numpy(), table["subset"].to_numpy()
                     )
                     share = 100 * float(outputs.is_zero.mean())
-                    rows.append(
-                        {"subset": "all", "metric": "zero_states", "value": share, "n": len(table)}
-                    )
-                    for row in rows:
-                        scores.append(
-                            {"split": split, "readout": readout, "unit": "percent", **row}
-                        )
+                    zero_states = Score("zero_states", share, "percent", len(table))
+                    for score in [*measured.scores, zero_states]:
+                        scores.append(score._replace(split=split, readout=readout))
+                    for missing in measured.undefined:
+                        undefined.append(missing._replace(split=split, readout=readout))
                     predictions.append(make_prediction_table(split, readout, table, predicted))
-        return pa.concat_tables(predictions), scores
+        return EvaluationResult(pa.concat_tables(predictions), scores, undefined)
 
     def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
         """Return whether the data set of the training has sentences (1) or pairs (2).

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.tasks.sentence_prediction.scoring import PredictedItems, score_subsets
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -20,8 +21,8 @@ def score_predictions(
     split: str,
     settings: Evaluation,
     metrics: Collection[str],
-) -> list[dict[str, Any]]:
-    """Return the score rows of the predicted classes or numbers of a split.
+) -> list[Score]:
+    """Return the scores of the predicted classes or numbers of a split.
 
     data: prepared data, with dataset.json. Raises ValueError unless there is one prediction of each
     item of the data.
@@ -39,5 +40,5 @@ def score_predictions(
     if not predictions["likelihood"].null_count:
         likelihood = predictions["likelihood"].to_numpy()
     predicted = PredictedItems(predictions["prediction"].to_numpy(), likelihood, has_classes)
-    rows = score_subsets(predicted, answers["label"].to_numpy(), answers["subset"].to_numpy())
-    return [row for row in rows if "reason" not in row]
+    labels = answers["label"].to_numpy()
+    return score_subsets(predicted, labels, answers["subset"].to_numpy()).scores

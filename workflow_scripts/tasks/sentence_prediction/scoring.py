@@ -1,14 +1,14 @@
 """Predictions of sentences by readout, and their metrics by subset."""
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.evaluation.scores import find_subset_rows
+from workflow_scripts.evaluation.scores import Score, UndefinedScore, find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 from workflow_scripts.tasks.batching import find_file_order
 from workflow_scripts.tasks.sentence_prediction.training_setup import (
@@ -74,14 +74,19 @@ def decide_predictions(values: Tensor, has_classes: bool) -> PredictedItems:
     return PredictedItems(values.numpy(), None, are_classes=False)
 
 
+class SubsetScores(NamedTuple):
+    """The scores of each subset, and the metrics that are undefined there."""
+
+    scores: list[Score]
+    undefined: list[UndefinedScore]
+
+
 def score_subsets(
     predicted: PredictedItems, label: np.ndarray, subsets: np.ndarray
-) -> list[dict[str, Any]]:
-    """Return one row per metric and subset. An undefined metric has a `reason` instead of a value.
-
-    label, subsets: [N].
-    """
+) -> SubsetScores:
+    """Score predictions over all items and each subset. label, subsets: [N]."""
     scores = []
+    undefined = []
     for subset, rows in find_subset_rows(subsets).items():
         if predicted.are_classes:
             likelihood = None
@@ -90,9 +95,9 @@ def score_subsets(
             values, reasons = compute_class_metrics(predicted.values[rows], likelihood, label[rows])
         else:
             values, reasons = compute_correlations(predicted.values[rows], label[rows])
-        columns = {"subset": subset, "n": len(rows)}
+        n = len(rows)
         for metric, value in values.items():
-            scores.append({**columns, "metric": metric, "value": value})
+            scores.append(Score(metric, value, "percent", n, subset))
         for metric, reason in reasons.items():
-            scores.append({**columns, "metric": metric, "reason": reason})
-    return scores
+            undefined.append(UndefinedScore(metric, reason, n, subset))
+    return SubsetScores(scores, undefined)

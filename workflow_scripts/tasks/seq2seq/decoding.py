@@ -6,7 +6,7 @@ max_length), then padding. max_length is one for all sentences, or one for each,
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.token_ids import EOS, PAD
 from workflow_scripts.evaluation.measures import parse_measure_options
+from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.tasks.batching import bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.settings import Decoding
 
@@ -267,14 +268,14 @@ def join_tokens(texts: Sequence[str], into: str) -> list[str]:
 
 def score_with_modules(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Decoding
-) -> list[dict[str, Any]]:
-    """Return the score rows of the metric modules that the settings name.
+) -> list[Score]:
+    """Return the scores of the metric modules that the settings name.
 
     outputs, references: one text per row of the split, already joined by `join_tokens`.
     """
-    rows = []
+    scores = []
     for name, content in settings.measures.items():
         score_outputs = import_function(name, "score_outputs", MEASURES)
         options = parse_measure_options(name, content, f"evaluation.measures.{name}")
-        rows += score_outputs(outputs, references, read_table(data, split), data, options)
-    return rows
+        scores += score_outputs(outputs, references, read_table(data, split), data, options)
+    return scores

@@ -15,9 +15,9 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
 from workflow_scripts.data.token_ids import UNK
-from workflow_scripts.evaluation.scores import score_shares
+from workflow_scripts.evaluation.scores import Score, score_shares
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.base import Checkpoint, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
@@ -75,8 +75,8 @@ class Kind(TaskKind):
         data: Path,
         device: torch.device,
         progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split.
+    ) -> EvaluationResult:
+        """Return predictions and scores of every split.
 
         They are of the best checkpoint, and of each further one. The name of a further checkpoint
         is its readout. Identical source sentences are decoded once. If a split has the column
@@ -102,10 +102,10 @@ class Kind(TaskKind):
                 for split in splits:
                     reporter.set_stage(describe_stage(split.name, readout))
                     decoded = decode(model, split.table, target_words, settings, device, reporter)
-                    table, rows = score_split(decoded, split, readout, scoring)
-                    predictions.append(table)
-                    scores += rows
-        return pa.concat_tables(predictions), scores
+                    of_split = score_split(decoded, split, readout, scoring)
+                    predictions.append(of_split.predictions)
+                    scores += of_split.scores
+        return EvaluationResult(pa.concat_tables(predictions), scores)
 
     def predict(
         self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]
@@ -153,38 +153,32 @@ def describe_stage(split: str, readout: str | None) -> str:
     return f"decode {split} ({readout})"
 
 
-def make_count_rows(split: SplitToDecode) -> list[dict[str, Any]]:
-    """Return the score rows of what is counted in the data: examples, and unknown tokens."""
-    counts = {
-        "examples": len(split.table),
-        "out_of_vocabulary_tokens": split.count_unknown_tokens(),
-    }
-    rows = []
-    for metric, count in counts.items():
-        score = {"metric": metric, "value": count, "unit": "count", "n": len(split.table)}
-        rows.append({"subset": "all", **score})
-    return rows
+def make_count_scores(split: SplitToDecode) -> list[Score]:
+    """Return the scores of what is counted in the data: examples, and unknown tokens."""
+    examples = len(split.table)
+    counts = {"examples": examples, "out_of_vocabulary_tokens": split.count_unknown_tokens()}
+    return [Score(metric, count, "count", examples) for metric, count in counts.items()]
 
 
 def score_split(
     decoded: list[str], split: SplitToDecode, readout: str | None, scoring: Scoring
-) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (predictions, score rows) of a split, from what was decoded for each of its rows."""
+) -> EvaluationResult:
+    """Return predictions and scores of a split, from what was decoded for each of its rows."""
     settings = scoring.settings
     outputs = join_tokens(decoded, settings.joined)
     references = join_tokens(split.table["target"].to_pylist(), settings.joined)
     correct = np.array(outputs) == np.array(references)
     subsets = split.table["subset"].to_numpy()
-    rows = score_shares("exact_match", correct, subsets, scoring.groups)
+    scores = score_shares("exact_match", correct, subsets, scoring.groups)
     if not readout:
-        rows += make_count_rows(split)
-    rows += score_with_modules(outputs, references, scoring.data, split.name, settings)
+        scores += make_count_scores(split)
+    scores += score_with_modules(outputs, references, scoring.data, split.name, settings)
     if settings.same_word:
         right = match_structures(outputs, references, settings.same_word)
-        rows += score_shares("structure_match", right, subsets, scoring.groups)
-    scores = [{"split": split.name, "readout": readout, **row} for row in rows]
+        scores += score_shares("structure_match", right, subsets, scoring.groups)
+    scores = [score._replace(split=split.name, readout=readout) for score in scores]
     predictions = make_predictions(split, readout, outputs, correct, scoring.with_items)
-    return predictions, scores
+    return EvaluationResult(predictions, scores)
 
 
 def make_predictions(

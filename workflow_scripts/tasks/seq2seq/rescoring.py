@@ -10,7 +10,7 @@ from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.measures import parse_measure_options
-from workflow_scripts.evaluation.scores import score_shares
+from workflow_scripts.evaluation.scores import Score, score_shares
 from workflow_scripts.tasks.seq2seq.scoring import match_structures
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
@@ -24,8 +24,8 @@ def score_predictions(
     split: str,
     settings: Seq2SeqEvaluation,
     metrics: Collection[str],
-) -> list[dict[str, Any]]:
-    """Return the score rows of the outputs for a split, of measures those that give `metrics`.
+) -> list[Score]:
+    """Return the scores of the outputs for a split, of measures those that give `metrics`.
 
     data: a folder with the columns target and subset of the split. The measures of the settings are
     computed where it also has dataset.json, as prepared data have. Raises ValueError if the
@@ -40,24 +40,24 @@ def score_predictions(
     manifest = DataFolder(data).manifest
     references = table["target"].to_pylist()
     groups: dict[str, list[str]] = {}
-    rows: list[dict[str, Any]] = []
+    scores: list[Score] = []
     if manifest.exists():
         from workflow_scripts.tasks.seq2seq.decoding import join_tokens, score_with_modules
 
         groups = read_mapping(manifest).get("subset_groups", {})
         references = join_tokens(references, settings.joined)
         wanted = settings.model_copy(update={"measures": select_measures(settings, metrics)})
-        rows += score_with_modules(outputs, references, data, split, wanted)
+        scores += score_with_modules(outputs, references, data, split, wanted)
     elif settings.joined != "tokens":
         return []
     # Arrays of texts are as wide as the longest one: comparing them takes ten times as long.
     pairs = zip(outputs, references, strict=True)
     correct = np.array([output == reference for output, reference in pairs])
-    rows += score_shares("exact_match", correct, subsets, groups)
+    scores += score_shares("exact_match", correct, subsets, groups)
     if settings.same_word and "structure_match" in metrics:
         right = match_structures(outputs, references, settings.same_word)
-        rows += score_shares("structure_match", right, subsets, groups)
-    return rows
+        scores += score_shares("structure_match", right, subsets, groups)
+    return scores
 
 
 def select_measures(

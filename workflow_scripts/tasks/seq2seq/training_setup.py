@@ -156,12 +156,14 @@ class DecodedValidation:
         """Return the scores of a model in eval mode; of the same name the decoded one counts."""
         decoded = decode(model, self.table, self.target_words, self.settings, self.device)
         outputs = join_tokens(decoded, self.settings.joined)
-        rows = score_with_modules(outputs, self.references, self.data, self.split, self.settings)
-        scores = score_teacher_forced(model, self.batches)
-        for row in rows:
-            if row["subset"] == "all":
-                scores[row["metric"]] = row["value"]
-        return scores
+        decoded_scores = score_with_modules(
+            outputs, self.references, self.data, self.split, self.settings
+        )
+        values = score_teacher_forced(model, self.batches)
+        for score in decoded_scores:
+            if score.subset == "all":
+                values[score.metric] = score.value
+        return values
 
 
 def make_validation(
