@@ -66,7 +66,7 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, sources, 
     scores = pd.read_csv(tmp_path / "run/eval/scores.csv").query("readout == 'last'")
     found = set(scores[["split", "subset", "metric"]].itertuples(index=False, name=None))
     shown = {
-        tuple(cell.selection[name] for name in ("split", "subset", "metric"))
+        (cell.selection.split, cell.selection.subset, cell.selection.metric)
         for cell in cells_of(catalogue, task)
     }
     told = {
@@ -86,6 +86,6 @@ def cells_of(catalogue, task: str) -> list:
         cell
         for name in TABLES
         for cell in make_cells(name, displays[name], evidence)
-        if (cell.selection.get("task"), cell.selection.get("method")) == (task, "bert")
-        and "split" in cell.selection
+        if (cell.selection.task, cell.selection.method) == (task, "bert")
+        and cell.selection.split is not None
     ]

@@ -95,16 +95,6 @@ class Selection(StrictModel):
     item_set: str | None = None
     readout: str | None = None
 
-    @property
-    def selectors(self) -> dict[str, Any]:
-        """The columns of scores.csv that are fixed, besides task, method, variant and metric."""
-        selectors = {}
-        for name in SELECTORS:
-            value = getattr(self, name)
-            if value is not None:
-                selectors[name] = value
-        return selectors
-
 
 class Row(Selection):
     """A row of a table."""

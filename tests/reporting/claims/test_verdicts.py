@@ -14,6 +14,7 @@ from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import measure_superiority
 from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.claims.verdicts import judge_claims
+from workflow_scripts.reporting.evidence.selected_scores import ScoreSelection
 from workflow_scripts.reporting.tables.cells import Cell
 
 MANY = list(range(1, 9))
@@ -387,7 +388,7 @@ def test_two_controls_are_no_claim():
 
 
 def test_a_claim_at_a_depth_says_which_block_that_was():
-    at = {"selection": {"layer": "25%"}, "block": 1}
+    at = {"selection": ScoreSelection(layer="25%"), "block": 1}
     cells = [
         replace(cell("d/New/J/m", [5.0, 7.0]), **at),
         replace(cell("d/Plain/J/m", [1.0, 1.5]), **at),

@@ -43,9 +43,8 @@ MEASURED = Cell(
     "measured",
     "",
     PUBLISHED,
-    {},
-    {1: 97.0, 2: 98.0, 3: 97.5},
-    "paper",
+    seeds={1: 97.0, 2: 98.0, 3: 97.5},
+    protocol="paper",
 )
 OURS = replace(MEASURED, published=None)
 OLD = {"row": "Old_1", "status": "published only", "published": replace(PUBLISHED, printed="1.2")}

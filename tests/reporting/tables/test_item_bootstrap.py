@@ -12,6 +12,7 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect
+from workflow_scripts.reporting.evidence.selected_scores import ScoreSelection
 from workflow_scripts.reporting.tables import item_bootstrap
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import (
@@ -24,14 +25,9 @@ from workflow_scripts.reporting.tables.item_bootstrap import (
 def cell(
     row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None
 ):
-    selection = {
-        "task": "cogs",
-        "method": method,
-        "variant": "a",
-        "split": "test",
-        "subset": subset,
-        "metric": metric,
-    }
+    selection = ScoreSelection(
+        task="cogs", method=method, variant="a", split="test", subset=subset, metric=metric
+    )
     values = dict(
         zip(seeds, values or {"plain": (39.0, 41.0), "new": (69.0, 71.0)}[method], strict=False)
     )
@@ -47,8 +43,8 @@ def cell(
         "",
         None,
         selection,
-        values,
-        protocol,
+        seeds=values,
+        protocol=protocol,
     )
 
 
@@ -120,7 +116,7 @@ def test_subsets_and_groups_of_subsets(results, subset, examples):
 def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
     write_run(results, Run("cogs", "kept", "a", 1), 40, ["prim"], 300, readouts={"last": 90.0})
     own = cell("Kept", "kept", seeds=(1,), values=(40.0,))
-    last = replace(own, selection=own.selection | {"readout": "last"})
+    last = replace(own, selection=replace(own.selection, readout="last"))
     first, second = (
         read_correctness(ScaleFolder(results), own),
         read_correctness(ScaleFolder(results), last),

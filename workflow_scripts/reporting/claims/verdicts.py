@@ -336,7 +336,7 @@ def _name_depths(outcome: Outcome) -> list[str]:
     blocks = set()
     for side in outcome.sides:
         for cell in side.cells:
-            depth = cell.selection.get("layer")
+            depth = cell.selection.layer
             if isinstance(depth, str):
                 blocks.add((depth, cell.block))
     return [f"{depth} of the depth is block {block}" for depth, block in sorted(blocks)]

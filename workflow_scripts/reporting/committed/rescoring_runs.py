@@ -55,7 +55,7 @@ class Rescored:
 
     def find_values(self, cell: Cell) -> dict[int, float]:
         """Return seed -> value of a cell by the predictions; none of a gain over a variant."""
-        if "method" not in cell.selection or "over" in cell.selection:
+        if not cell.selection.is_of_runs or cell.over is not None:
             return {}
         scores = self.scores.get(cell.variant_key, [])
         selected = select_scores(scores, cell.selection)
@@ -219,7 +219,7 @@ def list_compared_runs(outcomes: Iterable[Outcome]) -> list[Run]:
     """Return the runs whose scores claims compare, without those of analyses as a whole."""
     runs: dict[Run, None] = {}
     for cell in list_compared_cells(outcomes):
-        if "method" not in cell.selection:
+        if not cell.selection.is_of_runs:
             continue
         for seed in cell.seeds:
             runs[cell.variant_key.make_run(seed)] = None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -10,9 +10,62 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.display_schema import SELECTORS, TableCell
 from workflow_scripts.evaluation.scores import Score, read_scores
 
 DEPTH = re.compile(r"\d+(\.\d+)?%")
+
+
+@dataclass(frozen=True)
+class ScoreSelection:
+    """The columns of scores that a cell fixes.
+
+    None is any value; of `intervention` it is none. layer: a block, or a depth such as "25%", which
+    is the measured block nearest to that share of the deepest one.
+    """
+
+    task: str | None = None
+    method: str | None = None
+    variant: str | None = None
+    metric: str | None = None
+    split: str | None = None
+    subset: str | None = None
+    intervention: str | None = None
+    layer: int | str | None = None
+    pooling: str | None = None
+    rate: float | None = None
+    intervention_seed: int | None = None
+    item_set: str | None = None
+    readout: str | None = None
+
+    @classmethod
+    def of_cell(cls, entry: TableCell, variant: VariantKey | None = None) -> "ScoreSelection":
+        """Return the selection of a cell of displays.yaml; `variant`: the one whose runs it shows.
+
+        Without a variant only the task is fixed, if the cell has one.
+        """
+        columns = {name: getattr(entry, name) for name in SELECTORS}
+        if variant is None:
+            return cls(task=entry.task, metric=entry.metric or "", **columns)
+        return cls(*variant, metric=entry.metric or "", **columns)
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether the scores are those of runs, not of an analysis as a whole."""
+        return self.method is not None
+
+    @property
+    def variant_key(self) -> VariantKey:
+        """The variant whose scores are selected."""
+        assert self.task and self.method and self.variant, f"{self} is of no variant"
+        return VariantKey(self.task, self.method, self.variant)
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The columns that have one value, with it."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in columns.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -23,16 +76,15 @@ class AbsentScore:
     reason: str
     columns: Mapping[str, Any]
 
-    def matches(self, selection: Mapping[str, Any]) -> bool:
+    def matches(self, selection: ScoreSelection) -> bool:
         """Return whether a cell with this selection would show the score, if it were defined.
 
-        Compared are the columns by which the scores of an evaluation differ, those of them that the
-        selection has; undefined scores of interventions are not recorded.
+        Compared are the columns by which the scores of an evaluation differ; undefined scores of
+        interventions are not recorded.
         """
         for name in ("metric", "split", "subset", "readout"):
-            if name not in selection:
-                continue
-            if name not in self.columns or self.columns[name] != selection[name]:
+            wanted = getattr(selection, name)
+            if wanted is not None and self.columns.get(name) != wanted:
                 return False
         return True
 
@@ -55,24 +107,24 @@ def _load_once(path: Path, time: int, size: int) -> tuple[Score, ...]:
     return tuple(read_scores(path))
 
 
-def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:
+def select_scores(scores: Iterable[Score], selection: ScoreSelection) -> list[Score]:
     """Select the scores of a cell.
 
     A selection without a readout takes the scores without one, which are those of the best
-    checkpoint; only if there are none, it takes the scores of all readouts. A layer such as "25%"
-    is the one nearest to that share of the deepest layer; of two equally near, the earlier.
+    checkpoint; only if there are none, it takes the scores of all readouts. Of two layers equally
+    near to a depth it takes the earlier.
     """
-    wanted: dict[str, Any] = {"intervention": None} | dict(selection)
+    wanted = selection.fixed | {"intervention": selection.intervention}
     wanted.pop("layer", None)
     get_columns = attrgetter(*wanted)
     wanted_values = tuple(wanted.values())
     if len(wanted) == 1:  # attrgetter then returns the value alone
-        wanted_values = wanted["intervention"]
+        wanted_values = selection.intervention
     selected = [score for score in scores if get_columns(score) == wanted_values]
-    if "readout" not in wanted:
+    if selection.readout is None:
         of_best_checkpoint = [score for score in selected if score.readout is None]
         selected = of_best_checkpoint or selected
-    layer = selection.get("layer")
+    layer = selection.layer
     if layer is None or not selected:
         return selected
     if isinstance(layer, str):
@@ -90,21 +142,19 @@ def find_nearest_layer(depth: str, layers: list[int]) -> int:
     return min(layers, key=lambda layer: (abs(layer - exact_layer), layer))
 
 
-def matches_intervention(
-    score: Score, selection: Mapping[str, Any], analysed: bool = False
-) -> bool:
+def matches_intervention(score: Score, selection: ScoreSelection, analysed: bool = False) -> bool:
     """Whether a score has the rate and the intervention of a cell (an analysis has several)."""
-    if not analysed and score.intervention != selection.get("intervention"):
+    if not analysed and score.intervention != selection.intervention:
         return False
-    return score.rate in (None, selection.get("rate"))
+    return score.rate in (None, selection.rate)
 
 
-def has_empty_item_set(scores: Iterable[Score], selection: Mapping[str, Any]) -> bool:
+def has_empty_item_set(scores: Iterable[Score], selection: ScoreSelection) -> bool:
     """Whether a cell's intervention was measured, but no item was right before it.
 
     Then there is no share of such items.
     """
-    if not str(selection.get("item_set")).endswith("_correct"):
+    if not (selection.item_set or "").endswith("_correct"):
         return False
     # An intervention also has scores on all items; an analysis of such a set has its size.
     return any(score.n == 0 or score.item_set == "all" for score in scores)

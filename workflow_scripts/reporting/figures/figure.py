@@ -19,7 +19,7 @@ from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
-from workflow_scripts.reporting.evidence.selected_scores import select_scores
+from workflow_scripts.reporting.evidence.selected_scores import ScoreSelection, select_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,8 +90,9 @@ class Inputs:
 
         It is the one under the intervention, or without one.
         """
-        selection = {"split": split, "subset": "all", "metric": metric}
-        selection["intervention"] = intervention
+        selection = ScoreSelection(
+            split=split, subset="all", metric=metric, intervention=intervention
+        )
         scores: list[Score] = []
         for of_variant in self.evidence.scores.values():
             scores += select_scores(of_variant, selection)

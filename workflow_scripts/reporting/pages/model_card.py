@@ -15,7 +15,11 @@ from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.evaluation.scores import Score
-from workflow_scripts.reporting.evidence.selected_scores import load_scores, select_scores
+from workflow_scripts.reporting.evidence.selected_scores import (
+    ScoreSelection,
+    load_scores,
+    select_scores,
+)
 from workflow_scripts.tasks.checkpoints import read_run
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 
@@ -76,13 +80,12 @@ Weights of step {best_step:,}, sha256 `{weights}`.
 class PublishedCell:
     """A number that a paper prints of a variant.
 
-    printed: its text. place: where it is in the paper. selection: columns of the scores that it is
-    of.
+    printed: its text. place: where it is in the paper. selection: of the scores that it is of.
     """
 
     printed: str
     place: str
-    selection: dict[str, Any]
+    selection: ScoreSelection
 
 
 PublishedCells = dict[VariantKey, list[PublishedCell]]
@@ -100,7 +103,7 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
                 number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
                 if number and cell.over is None:
                     place = f"{key}: {display.source}, {cell.row}, {cell.column}"
-                    selection = {"metric": cell.metric} | cell.selectors
+                    selection = ScoreSelection.of_cell(cell, variant)
                     cells[variant].append(PublishedCell(number.printed, place, selection))
     return cells
 

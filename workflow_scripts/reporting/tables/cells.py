@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import VariantKey
@@ -17,6 +16,7 @@ from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 from workflow_scripts.reporting.evidence.selected_scores import (
     AbsentScore,
+    ScoreSelection,
     has_empty_item_set,
     matches_intervention,
     select_scores,
@@ -41,8 +41,9 @@ class Cell:
 
     Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and
     `block` of an intervention; computed ones have `computed`, a number of an analysis without
-    seeds. `cause`: why seeds of the cell are not run, although they were asked for. Withheld cells
-    have what measured ones have, for primary claims to count their seeds; nothing of it is shown.
+    seeds. `over`: the variant over which `seeds` are gains. `cause`: why seeds of the cell are not
+    run, although they were asked for. Withheld cells have what measured ones have, for primary
+    claims to count their seeds; nothing of it is shown.
     """
 
     paper: str
@@ -55,7 +56,8 @@ class Cell:
     status: str
     note: str = ""
     published: Published | None = None
-    selection: dict[str, Any] = field(default_factory=dict)
+    selection: ScoreSelection = field(default_factory=ScoreSelection)
+    over: str | None = None
     seeds: dict[int, float] = field(default_factory=dict)
     protocol: str = ""
     computed: float | None = None
@@ -76,8 +78,7 @@ class Cell:
     @property
     def variant_key(self) -> VariantKey:
         """The variant whose scores a measured cell shows."""
-        task, method, variant = (self.selection[name] for name in ("task", "method", "variant"))
-        return VariantKey(task, method, variant)
+        return self.selection.variant_key
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -132,9 +133,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
     Raises UserError if it selects several.
     """
-    selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
-    if entry.task is not None:
-        selection["task"] = entry.task
+    selection = ScoreSelection.of_cell(entry)
     cause = evidence.get_analysis_cause(entry.analysis)
     selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
@@ -167,7 +166,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     baseline is withheld, so is the cell, which keeps its seeds.
     """
     variant = VariantKey(entry.task, entry.method, entry.variant_name)
-    selection = variant._asdict() | {"metric": entry.metric} | entry.selectors
+    selection = ScoreSelection.of_cell(entry, variant)
     causes = evidence.list_causes(variant, entry.intervention is not None)
     cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
     selected_cell = replace(cell, selection=selection, cause=cause)
@@ -221,7 +220,7 @@ def compare_with_baseline(
     protocols = [measured_cell.protocol, *(score.protocol for score in gain.scores)]
     gain_cell = replace(
         measured_cell,
-        selection=measured_cell.selection | {"over": entry.over},
+        over=entry.over,
         seeds=dict(sorted(gain.by_seed.items())),
         protocol=find_worst_protocol(*protocols),
     )
@@ -291,7 +290,7 @@ def explain_missing_score(
         # is no accuracy on them. `lint` refuses a metric that the kind has not.
         if all(score.metric != entry.metric for score in scores_of_intervention):
             return replace(cell, status=NOT_RUN, note="does not apply")
-        wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
+        wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.fixed.items())
         raise UserError(f"{cell.place}: no score has {wanted}")
     if has_empty_item_set(scores_of_intervention, cell.selection):
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
@@ -316,9 +315,9 @@ class Gain:
     scale: str
 
     @property
-    def selection(self) -> dict[str, Any]:
+    def selection(self) -> ScoreSelection:
         """The cell's selection, of the other variant."""
-        return self.cell.selection | {"variant": self.entry.over}
+        return replace(self.cell.selection, variant=self.entry.over)
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -368,8 +367,9 @@ def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
         repetition = (score.intervention_seed, score.pooling)
         of_seed = values.setdefault(score.seed, {})
         if repetition in of_seed:
+            fixed = cell.selection.fixed
             free = ", ".join(
-                name for name in SELECTORS if name not in cell.selection and name not in REPEATED
+                name for name in SELECTORS if name not in fixed and name not in REPEATED
             )
             raise UserError(f"{cell.place}: two scores of one seed; fix also {free}")
         of_seed[repetition] = score.value

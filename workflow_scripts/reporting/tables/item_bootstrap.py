@@ -90,18 +90,18 @@ def is_tested(cell: Cell) -> bool:
         return False
     if cell.protocol == "stand_in":
         return False
-    return not {"intervention", "over"} & cell.selection.keys()
+    return cell.selection.intervention is None and cell.over is None
 
 
 def read_correctness(results: ScaleFolder, cell: Cell) -> np.ndarray:
     """Return whether each example of a cell was right, as 0 or 1: [seeds, N]."""
-    split = cell.selection["split"]
-    subset = cell.selection["subset"]
+    split = cell.selection.split
+    subset = cell.selection.subset
     variant = cell.variant_key
     rows = []
     for seed in cell.seeds:
         file = results.run(variant.make_run(seed)).evaluation.predictions
-        splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
+        splits, subsets, correct = _read_predictions(file, cell.selection.readout)
         is_of_cell = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.

@@ -68,8 +68,9 @@ def describe_reduced_data(results: PaperResults, cells: Iterable[Cell]) -> list[
     for cell in cells:
         if cell.status != MEASURED:
             continue
-        tasks[cell.selection["task"]] = None
-        if "method" in cell.selection:
+        if cell.selection.task is not None:
+            tasks[cell.selection.task] = None
+        if cell.selection.is_of_runs:
             runs[cell.variant_key.make_run(min(cell.seeds))] = None
     for run in list_ancestors(results.catalogue, runs, results.scale):
         tasks[run.task] = None
