@@ -39,17 +39,6 @@ class ScoreSelection:
     item_set: str | None = None
     readout: str | None = None
 
-    @classmethod
-    def of_cell(cls, entry: TableCell, variant: VariantKey | None = None) -> "ScoreSelection":
-        """Return the selection of a cell of displays.yaml; `variant`: the one whose runs it shows.
-
-        Without a variant only the task is fixed, if the cell has one.
-        """
-        columns = {name: getattr(entry, name) for name in SELECTORS}
-        if variant is None:
-            return cls(task=entry.task, metric=entry.metric or "", **columns)
-        return cls(*variant, metric=entry.metric or "", **columns)
-
     @property
     def is_of_runs(self) -> bool:
         """Whether the scores are those of runs, not of an analysis as a whole."""
@@ -66,6 +55,19 @@ class ScoreSelection:
         """The columns that have one value, with it."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in columns.items() if value is not None}
+
+
+def make_selection(entry: TableCell, variant: VariantKey | None = None) -> ScoreSelection:
+    """Return what a cell of displays.yaml selects; `variant`: the one whose scores it shows.
+
+    Without a variant the scores are those of an analysis as a whole, of the cell's task if it has
+    one.
+    """
+    columns = {name: getattr(entry, name) for name in SELECTORS}
+    metric = entry.metric or ""
+    if variant is None:
+        return ScoreSelection(task=entry.task, metric=metric, **columns)
+    return ScoreSelection(*variant, metric=metric, **columns)
 
 
 @dataclass(frozen=True)

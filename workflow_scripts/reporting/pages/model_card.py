@@ -18,6 +18,7 @@ from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.reporting.evidence.selected_scores import (
     ScoreSelection,
     load_scores,
+    make_selection,
     select_scores,
 )
 from workflow_scripts.tasks.checkpoints import read_run
@@ -103,7 +104,7 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
                 number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
                 if number and cell.over is None:
                     place = f"{key}: {display.source}, {cell.row}, {cell.column}"
-                    selection = ScoreSelection.of_cell(cell, variant)
+                    selection = make_selection(cell, variant)
                     cells[variant].append(PublishedCell(number.printed, place, selection))
     return cells
 

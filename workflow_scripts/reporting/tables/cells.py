@@ -18,6 +18,7 @@ from workflow_scripts.reporting.evidence.selected_scores import (
     AbsentScore,
     ScoreSelection,
     has_empty_item_set,
+    make_selection,
     matches_intervention,
     select_scores,
 )
@@ -133,7 +134,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
     Raises UserError if it selects several.
     """
-    selection = ScoreSelection.of_cell(entry)
+    selection = make_selection(entry)
     cause = evidence.get_analysis_cause(entry.analysis)
     selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
@@ -166,7 +167,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     baseline is withheld, so is the cell, which keeps its seeds.
     """
     variant = VariantKey(entry.task, entry.method, entry.variant_name)
-    selection = ScoreSelection.of_cell(entry, variant)
+    selection = make_selection(entry, variant)
     causes = evidence.list_causes(variant, entry.intervention is not None)
     cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
     selected_cell = replace(cell, selection=selection, cause=cause)
