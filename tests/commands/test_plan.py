@@ -16,6 +16,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
     StepTime,
@@ -28,7 +29,6 @@ from workflow_scripts.workflow.step_times import (
 from workflow_scripts.workflow.time_limit import (
     START_SECONDS,
     TRAINING_SHARE,
-    Job,
     Machine,
     estimate_seconds,
 )
@@ -159,8 +159,8 @@ def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data
     hours = 2 * 2 * 63 * 0.5 / 3600  # of two threads
     assert estimate_hours(catalogue, [short], "full", "fp32", "cpu") == (pytest.approx(hours), 0)
     config = load_config({"scale": "full"})
-    job = Job("train", {"scale": "full", "task": "idm", "method": "gpt2-small", "variant": "ft", "seed": "seed-1"},
-              [], [], "")  # fmt: skip
+    wildcards = {"task": "idm", "method": "gpt2-small", "variant": "ft", "seed": "seed-1"}
+    job = SnakemakeJob("train", wildcards | {"scale": "full"})
     expected = START_SECONDS + TRAINING_SHARE * 126 * 0.5
     assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == pytest.approx(
         expected

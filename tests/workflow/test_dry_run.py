@@ -39,10 +39,10 @@ def workflow(tmp_path, monkeypatch):
 
 def test_a_dry_run_is_a_list_of_jobs(workflow):
     first, second = list_jobs_to_run()
-    assert (first["rule"], first["output"]) == ("one", ["first.txt"])
-    assert (second["rule"], second["input"]) == ("two", ["first.txt"])
+    assert (first.rule, first.outputs) == ("one", ["first.txt"])
+    assert (second.rule, second.inputs) == ("two", ["first.txt"])
     assert not Path("first.txt").exists()
-    assert [job["rule"] for job in list_jobs_to_run("first.txt")] == ["one"]
+    assert [job.rule for job in list_jobs_to_run("first.txt")] == ["one"]
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):

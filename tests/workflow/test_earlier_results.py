@@ -21,7 +21,7 @@ from workflow_scripts.workflow.earlier_results import (
     list_kept,
     remove_oldest,
 )
-from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 FOLDERS = {
     "candidates": "results/demo/candidates/idm",
@@ -77,7 +77,7 @@ def keep(*rules: str, limit: float = 1e9, reason: str = "Params have changed") -
     """What happens before jobs run again."""
     jobs = []
     for rule in rules:
-        jobs.append(JobToRun(rule, WILDCARDS, input=[], output=OUTPUTS[rule], reason=reason))
+        jobs.append(SnakemakeJob(rule, WILDCARDS, outputs=OUTPUTS[rule], reason=reason))
     EarlierResults(limit).keep_stale(jobs)
 
 

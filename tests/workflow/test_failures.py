@@ -11,7 +11,7 @@ from workflow_scripts.workflow.failures import (
     find_failures,
     read_failed_jobs,
 )
-from workflow_scripts.workflow.time_limit import Job
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 RUN = {"scale": "full", "task": "idm", "method": "gemma-2b", "variant": "ft", "seed": "seed-1"}
 
@@ -22,8 +22,8 @@ def failed(rule: str, message: str = "", slurm_state: str = "", **wildcards: str
     )
 
 
-def job(rule: str, *needed: Job, **wildcards: str) -> Job:
-    return Job(rule, wildcards, [], [], "", list(needed))
+def job(rule: str, *needed: SnakemakeJob, **wildcards: str) -> SnakemakeJob:
+    return SnakemakeJob(rule, wildcards, needed=list(needed))
 
 
 @pytest.mark.parametrize(

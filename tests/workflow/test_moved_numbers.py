@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.workflow.moved_numbers import describe_moves, store_numbers
-from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 TABLE = "results/small/tables/lrf/table1.csv"
 CLAIMS = "results/small/claims.csv"
@@ -15,8 +15,8 @@ FIRST_TABLE = HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\nCTR
 FIRST_CLAIMS = "paper,claim,verdict\nlrf,a,reproduced\nlrf,b,not run\n"
 
 
-def make_job(rule: str, *outputs: str) -> JobToRun:
-    return JobToRun(rule=rule, wildcards={}, input=[], output=list(outputs), reason="")
+def make_job(rule: str, *outputs: str) -> SnakemakeJob:
+    return SnakemakeJob(rule=rule, wildcards={}, outputs=list(outputs))
 
 
 @pytest.fixture

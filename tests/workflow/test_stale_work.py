@@ -12,7 +12,7 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow import stale_work
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
-from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.stale_work import CallWork
 from workflow_scripts.workflow.wildcards import read_run_name
 from workflow_scripts.workflow.work_question import print_work
@@ -38,7 +38,7 @@ def folder(catalogue_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(catalogue_folder)
 
 
-def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True) -> JobToRun:
+def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True) -> SnakemakeJob:
     """A job on a run of SCAN, and its result with its record if it is there."""
     run = Path(f"results/small/runs/scan-jump-x2/transformer/default/seed-{seed}")
     output = run / {"train": "run.json", "evaluate": "eval/scores.csv"}[rule]
@@ -52,10 +52,10 @@ def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True)
         record = {"fingerprint": str(now), "spec": now.spec, "device": "cpu", "seconds": 2.5}
         output.with_name("record.json").write_text(json.dumps(record))
     inputs = [DATA] if rule == "train" else [str(run / "run.json")]
-    return JobToRun(rule, wildcards, inputs, [str(output)], reason)
+    return SnakemakeJob(rule, wildcards, inputs, [str(output)], reason)
 
 
-def make_work(*jobs: JobToRun, device: str = "cpu") -> CallWork:
+def make_work(*jobs: SnakemakeJob, device: str = "cpu") -> CallWork:
     return CallWork(load_catalogue(), Config(scale="small"), device, list(jobs))
 
 
@@ -113,7 +113,7 @@ def test_a_little_work_is_done_without_a_word():
     job = make_job("evaluate", 1)
     assert make_work(job).describe_stale() is None
     assert make_work(job).describe_first() is None
-    record = Path(job.output[0]).with_name("record.json")
+    record = Path(job.outputs[0]).with_name("record.json")
     record.write_text(record.read_text().replace(": 2.5", ": 601"))  # seconds of the last time
     assert "0.17 core-hours" in (make_work(job).describe_stale() or "")
 
@@ -134,7 +134,7 @@ def test_unknown_times_are_said():
 
 def test_where_step_times_tell_nothing_it_is_the_time_of_the_last_training():
     job = make_job("train", 1)
-    record = Path(job.output[0]).with_name("record.json")
+    record = Path(job.outputs[0]).with_name("record.json")
     record.write_text(record.read_text().replace('"cpu"', '"cuda"').replace(": 2.5", ": 7200"))
     line = make_work(job, device="cuda").describe_stale()
     assert line and ": about 2 GPU-hours; " in line
@@ -148,11 +148,11 @@ def test_the_line_is_printed_once_by_the_process_that_may(capsys, monkeypatch):
     assert capsys.readouterr().err == f"{work.describe_stale()}\n"
 
 
-def make_full_job(rule: str, **wildcards: str) -> JobToRun:
-    return JobToRun(rule, wildcards | {"scale": "full"}, [], ["results/full/none"], "")
+def make_full_job(rule: str, **wildcards: str) -> SnakemakeJob:
+    return SnakemakeJob(rule, wildcards | {"scale": "full"}, [], ["results/full/none"], "")
 
 
-def make_full_work(*jobs: JobToRun) -> CallWork:
+def make_full_work(*jobs: SnakemakeJob) -> CallWork:
     config = Config(scale="full", papers=["carma"])
     return CallWork(load_catalogue(), config, "cuda", list(jobs))
 

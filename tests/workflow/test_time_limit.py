@@ -9,8 +9,8 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow import step_times, time_limit
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob, set_needed_jobs
 from workflow_scripts.workflow.time_limit import (
-    Job,
     Machine,
     OpenRun,
     choose_runs,
@@ -19,14 +19,13 @@ from workflow_scripts.workflow.time_limit import (
     list_open_runs,
     make_estimate,
     parse_duration,
-    read_jobs,
 )
 
 CONFIG = {"scale": "small", "papers": ["cat", "sq_transformer"], "extra": False}
 SAL = {"scale": "small", "task": "scan-jump-x2", "method": "sq-transformer", "variant": "sal"}
 
 
-def make_job(rule: str, name: str, seed: int = 1, needs: tuple[str, ...] = ()) -> dict:
+def make_job(rule: str, name: str, seed: int = 1, needs: tuple[str, ...] = ()) -> SnakemakeJob:
     """A job of a dry run, of the run `<task>/<method>/<variant>`."""
     task, method, variant = name.split("/")
     wildcards = {
@@ -36,17 +35,10 @@ def make_job(rule: str, name: str, seed: int = 1, needs: tuple[str, ...] = ()) -
         "variant": variant,
         "seed": f"seed-{seed}",
     }
-    output = f"{rule}/{name}/{seed}"
-    return {
-        "rule": rule,
-        "wildcards": wildcards,
-        "input": list(needs),
-        "output": [output],
-        "command": None,
-    }
+    return SnakemakeJob(rule, wildcards, list(needs), [f"{rule}/{name}/{seed}"])
 
 
-def open_run(seed: int, *jobs: Job) -> OpenRun:
+def open_run(seed: int, *jobs: SnakemakeJob) -> OpenRun:
     return OpenRun(
         Run("cogs", "transformer", "default", seed), [jobs[-1]], list(jobs), is_primary=False
     )
@@ -76,7 +68,7 @@ def test_runs_of_primary_claims_come_first_claim_by_claim_and_seed_by_seed():
         "bird/bert/ft@paws",
     ]
     jobs = [make_job("evaluate", name, seed) for name in names for seed in (2, 1)]
-    runs = list_open_runs(load_catalogue(), load_config(CONFIG), read_jobs(jobs))
+    runs = list_open_runs(load_catalogue(), load_config(CONFIG), set_needed_jobs(jobs))
     assert [
         (run.run.task, run.run.seed, run.is_primary) for run in runs if run.run.method != "bert"
     ] == [
@@ -90,9 +82,11 @@ def test_runs_of_primary_claims_come_first_claim_by_claim_and_seed_by_seed():
 
 def test_a_run_comes_with_the_jobs_that_it_needs_each_once():
     first = make_job("train", "paws/cat/mix")
-    second = make_job("train", "bird/cat/mix", needs=tuple(first["output"]))
-    score = make_job("evaluate", "bird/cat/mix", needs=(*first["output"], *second["output"]))
-    runs = list_open_runs(load_catalogue(), load_config(CONFIG), read_jobs([score, second, first]))
+    second = make_job("train", "bird/cat/mix", needs=tuple(first.outputs))
+    score = make_job("evaluate", "bird/cat/mix", needs=(*first.outputs, *second.outputs))
+    runs = list_open_runs(
+        load_catalogue(), load_config(CONFIG), set_needed_jobs([score, second, first])
+    )
     last = next(run for run in runs if run.run.task == "bird")
     jobs = [f"{job.rule} {job.wildcards['task']}" for job in last.all_jobs]
     assert jobs == ["train paws", "train bird", "evaluate bird"]
@@ -101,13 +95,13 @@ def test_a_run_comes_with_the_jobs_that_it_needs_each_once():
 
 def test_only_what_ends_in_time_is_chosen():
     data, *trainings = (
-        Job(rule, {}, [], [], "") for rule in ("prepare", "long", "short", "short", "unknown")
+        SnakemakeJob(rule, {}) for rule in ("prepare", "long", "short", "short", "unknown")
     )
     for training in trainings:
         training.needed = [data]
     seconds = {"prepare": 10.0, "long": 100.0, "short": 30.0, "unknown": None}
 
-    def estimate(job: Job) -> float | None:
+    def estimate(job: SnakemakeJob) -> float | None:
         return seconds[job.rule]
 
     runs = [open_run(seed, data, training) for seed, training in enumerate(trainings)]
@@ -124,7 +118,7 @@ def test_only_the_remaining_steps_of_a_saved_training_count(tmp_path, monkeypatc
     monkeypatch.setattr(step_times, "STEP_TIMES", Path("catalogue/step_times.csv").resolve())
     state = tmp_path / "state"
     command = f"python -m workflow_scripts train --run x --state {state} > log 2>&1"
-    job = Job("train", SAL | {"seed": "seed-1"}, [], [], command)
+    job = SnakemakeJob("train", SAL | {"seed": "seed-1"}, command=command)
     catalogue, config = load_catalogue(), load_config(CONFIG)
     alone, shared = Machine("cpu", 1, 1.0), Machine("cpu", 2, 2.0)
     whole = estimate_seconds(catalogue, config, alone, job)
@@ -142,14 +136,14 @@ def test_only_the_remaining_steps_of_a_saved_training_count(tmp_path, monkeypatc
 def test_times_that_nobody_measured_are_unknown():
     catalogue, config, machine = load_catalogue(), load_config(CONFIG), Machine("cuda", 1, 1.0)
     jobs = [
-        Job("prepare_large", {"scale": "small", "task": "wmt17-en-de"}, [], [], ""),
-        Job("train", SAL | {"task": "cogs", "variant": "srl", "seed": "seed-1"}, [], [], ""),
-        Job("evaluate", SAL | {"task": "cogs", "variant": "srl", "seed": "seed-1"}, [], [], ""),
-        Job("prepare", {"scale": "small", "task": "cogs"}, [], [], ""),
+        SnakemakeJob("prepare_large", {"scale": "small", "task": "wmt17-en-de"}),
+        SnakemakeJob("train", SAL | {"task": "cogs", "variant": "srl", "seed": "seed-1"}),
+        SnakemakeJob("evaluate", SAL | {"task": "cogs", "variant": "srl", "seed": "seed-1"}),
+        SnakemakeJob("prepare", {"scale": "small", "task": "cogs"}),
     ]
     estimates = [estimate_seconds(catalogue, config, machine, job) for job in jobs]
     assert estimates == [None, None, None, time_limit.OTHER_SECONDS]
-    given = Job("evaluate", SAL | {"variant": "sal@scan-jump-x2", "seed": "seed-1"}, [], [], "")
+    given = SnakemakeJob("evaluate", SAL | {"variant": "sal@scan-jump-x2", "seed": "seed-1"})
     assert estimate_seconds(catalogue, config, machine, given) == 68
     estimate = make_estimate(catalogue, config, machine, is_done=lambda job: job is jobs[0])
     assert estimate(jobs[0]) == 0.0 and estimate(jobs[1]) is None
@@ -162,8 +156,8 @@ def test_a_download_takes_as_long_as_it_is_large():
         load_repositories()["openai-community/gpt2-large"],
     )
     jobs = [
-        Job("fetch", {"source": "scan/tasks_train_addprim_jump.txt"}, [], [], ""),
-        Job("fetch_model", {"model": "openai-community/gpt2-large"}, [], [], ""),
+        SnakemakeJob("fetch", {"source": "scan/tasks_train_addprim_jump.txt"}),
+        SnakemakeJob("fetch_model", {"model": "openai-community/gpt2-large"}),
     ]
     estimates = [estimate_seconds(catalogue, config, machine, job) for job in jobs]
     assert estimates == [time_limit.START_SECONDS + entry.bytes / 10e6 for entry in (source, model)]
@@ -179,5 +173,5 @@ def test_an_evaluation_takes_as_long_as_those_of_other_seeds_in_this_folder(tmp_
         )
         record.parent.mkdir(parents=True)
         record.write_text(f'{{"seconds": {seconds}}}')
-    job = Job("evaluate", SAL | {"seed": "seed-1"}, [], [], "")
+    job = SnakemakeJob("evaluate", SAL | {"seed": "seed-1"})
     assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == 40

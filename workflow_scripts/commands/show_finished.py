@@ -37,7 +37,7 @@ from workflow_scripts.workflow.snakemake_call import (
     run_snakemake,
     set_config_value,
 )
-from workflow_scripts.workflow.time_limit import RUN_RULES, Job, read_jobs
+from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob, set_needed_jobs
 
 # What is made of finished runs. No other job is started.
 SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config", "page")
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
         return
     call = parse_call(drop_force_words(words))
     arguments = [word for word in call.arguments if word != LOGGER]
-    open_jobs = read_jobs(list_jobs_to_run(*arguments))
+    open_jobs = set_needed_jobs(list_jobs_to_run(*arguments))
     shows_nothing = select_targets(call, open_jobs, Unfinished()) is None
     if shows_nothing and all("/" in target for target in call.targets):
         return  # a file of a run, or the like: Snakemake has said why it is not there
@@ -117,7 +117,7 @@ def _list_causes(call: SnakemakeCall, waiting: Waiting) -> dict[Path, Cause]:
     return causes
 
 
-def can_show(call: SnakemakeCall, job: Job, unfinished: Unfinished) -> bool:
+def can_show(call: SnakemakeCall, job: SnakemakeJob, unfinished: Unfinished) -> bool:
     """Whether a job can show what is finished.
 
     Only an analysis may not: where none of its runs is finished, or what it reads besides runs is
@@ -138,7 +138,7 @@ def can_show(call: SnakemakeCall, job: Job, unfinished: Unfinished) -> bool:
 
 
 def select_targets(
-    call: SnakemakeCall, open_jobs: Iterable[Job], unfinished: Unfinished
+    call: SnakemakeCall, open_jobs: Iterable[SnakemakeJob], unfinished: Unfinished
 ) -> list[str] | None:
     """Return the targets of the call that show results, without the unfinished ones; none: all.
 

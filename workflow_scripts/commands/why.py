@@ -10,8 +10,9 @@ from workflow_scripts.workflow.dry_run import (
     list_overrides,
     load_call_config,
 )
-from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
+from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import RECORDS
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 STAGES = (*RECORDS, "record_config", "page", "site", "snakemake_report")
 
@@ -31,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
     jobs = list_jobs(args)
     rerun_files: set[str] = set()
     for job in jobs:
-        rerun_files |= set(job.output)
+        rerun_files |= set(job.outputs)
     with_own_reason = []
     following = []
     for job in jobs:
@@ -39,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
         if reasons:
             with_own_reason.append(f"{job.name}: {'; '.join(reasons)}")
         else:
-            files = [file for file in job.input if file in rerun_files]
+            files = [file for file in job.inputs if file in rerun_files]
             following.append(f"{job.name}: reads {join_first(files, ', ')}, which is rerun too")
     for sentence in with_own_reason + following:
         print(sentence)
@@ -50,21 +51,11 @@ def main(args: argparse.Namespace) -> None:
     print(total)
 
 
-def list_jobs(args: argparse.Namespace) -> list[JobToRun]:
+def list_jobs(args: argparse.Namespace) -> list[SnakemakeJob]:
     """Return the jobs that Snakemake would run, in the order of the data flow."""
     overrides = list_overrides(args)
     words = ["--", *args.targets]
     if overrides:
         words = ["--config", *overrides, *words]
-    jobs = []
-    for job in list_jobs_to_run(*words):
-        job_to_run = JobToRun(
-            rule=job["rule"],
-            wildcards=job["wildcards"],
-            input=job["input"],
-            output=job["output"],
-            reason=job["reason"],
-        )
-        jobs.append(job_to_run)
-    jobs.sort(key=lambda job: (STAGES.index(job.stage), job.name))
-    return jobs
+    jobs = list_jobs_to_run(*words)
+    return sorted(jobs, key=lambda job: (STAGES.index(job.stage), job.name))

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
@@ -15,13 +14,14 @@ from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.missing_targets import describe_missing_target, find_missing_target
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 # Error of our own code while Snakemake reads the Snakefile, of one line or several.
 USER_ERROR = re.compile(r"^UserError in file .*\n((?:\S.*\n)+)", re.MULTILINE)
 
 
-def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
-    """List the jobs of `snakemake --dry-run`: rule, wildcards, input, output, command, reason.
+def list_jobs_to_run(*arguments: str) -> list[SnakemakeJob]:
+    """List the jobs of `snakemake --dry-run`.
 
     Jobs without output are left out. Raises UserError with Snakemake's message if it fails.
     """
@@ -34,8 +34,21 @@ def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
     )
     if done.returncode != 0:
         raise UserError(_describe_failure(done))
-    jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return [job for job in jobs if job["output"]]
+    jobs = []
+    for line in done.stdout.splitlines():
+        if not line.startswith("{"):
+            continue
+        entry = json.loads(line)
+        job = SnakemakeJob(
+            rule=entry["rule"],
+            wildcards=entry["wildcards"],
+            inputs=entry["input"],
+            outputs=entry["output"],
+            reason=entry["reason"],
+            command=entry["command"] or "",
+        )
+        jobs.append(job)
+    return [job for job in jobs if job.outputs]
 
 
 def _describe_failure(dry_run: subprocess.CompletedProcess[str]) -> str:

@@ -27,8 +27,8 @@ from workflow_scripts.common.files import (
 from workflow_scripts.common.result_folders import RESULTS, EarlierFolder, RunFolder
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.workflow.jobs import JobInputs
-from workflow_scripts.workflow.rerun_reasons import JobToRun
 from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 # In the order of the data flow. Tables, figures and claims take seconds.
 KEPT_STAGES = ("prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse")
@@ -141,14 +141,14 @@ class EarlierResults:
     limit: float  # bytes
     snakemake: SnakemakeRecords = field(default_factory=SnakemakeRecords)
 
-    def keep_stale(self, jobs: Iterable[JobToRun]) -> None:
+    def keep_stale(self, jobs: Iterable[SnakemakeJob]) -> None:
         """Keep the results of jobs that are about to run again, as links to their files."""
         if not self.limit:
             return
         with suppress(OSError):  # a file system without hard links, or a full one
             for job in jobs:
                 if job.stage in KEPT_STAGES and FORCED not in job.reason:
-                    result = self.snakemake.read(job.rule, job.wildcards, job.output)
+                    result = self.snakemake.read(job.rule, job.wildcards, job.outputs)
                     if result:
                         self.keep(result)
         remove_oldest(self.limit)

@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.provenance.unfinished import Cause
-from workflow_scripts.workflow.time_limit import Job
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 # Written by the logger `terminal` when Snakemake ends.
 FAILED_JOBS = Path(".snakemake/failed_jobs.json")
@@ -87,7 +87,7 @@ class FailedJob(StrictModel):
 class Waiting:
     """A job that is not done, and the failure that it waits for; None if it was not started."""
 
-    job: Job
+    job: SnakemakeJob
     failure: FailedJob | None
 
     @property
@@ -112,15 +112,15 @@ def read_failed_jobs(file: Path = FAILED_JOBS) -> list[FailedJob]:
     return [parse_as(FailedJob, content, file) for content in read_json(file)]
 
 
-def find_failures(jobs: Iterable[Job], failures: Iterable[FailedJob]) -> list[Waiting]:
+def find_failures(jobs: Iterable[SnakemakeJob], failures: Iterable[FailedJob]) -> list[Waiting]:
     """Return the jobs, each with the failure that it waits for: its own, or the nearest before it.
 
     `jobs`: all that a dry run lists.
     """
-    failure_of: dict[Job, FailedJob | None] = {}
+    failure_of: dict[SnakemakeJob, FailedJob | None] = {}
     failed = {failure.key: failure for failure in failures}
 
-    def find_failure(job: Job) -> FailedJob | None:
+    def find_failure(job: SnakemakeJob) -> FailedJob | None:
         if job in failure_of:
             return failure_of[job]
         failure = failed.get(make_job_key(job.rule, job.wildcards))

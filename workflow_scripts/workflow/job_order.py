@@ -5,10 +5,10 @@ from typing import Any
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow.snakemake_job import RUN_RULES
 from workflow_scripts.workflow.wildcards import read_run_name
 
 # Rules with one job per run.
-RUN_RULES = ("train", "evaluate", "intervene")
 
 
 def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[VariantKey, int]:

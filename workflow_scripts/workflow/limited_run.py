@@ -34,15 +34,14 @@ from workflow_scripts.workflow.snakemake_call import (
     join_targets,
     run_snakemake,
 )
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob, set_needed_jobs
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_checkpoint_bytes
 from workflow_scripts.workflow.time_limit import (
-    Job,
     Machine,
     OpenRun,
     choose_runs,
     list_open_runs,
     make_estimate,
-    read_jobs,
 )
 
 # For saving, exporting and ending: a share of the time limit between these seconds, and the time to
@@ -67,7 +66,7 @@ class LimitedRun:
     with_weights: bool
     received: list[int]  # the signals that have arrived
     catalogue: Catalogue = field(default_factory=load_catalogue)
-    jobs: list[Job] = field(init=False)
+    jobs: list[SnakemakeJob] = field(init=False)
     runs: list[OpenRun] = field(init=False)
     outputs: OutputTimes = field(init=False)
     machine: Machine = field(init=False)
@@ -86,7 +85,7 @@ class LimitedRun:
             advice = "call ./reproduce without it to force jobs"
             raise UserError(f"--finish-within runs what is not done; {advice}")
         arguments = [word for word in self.call.arguments if word != LOGGER]
-        self.jobs = read_jobs(list_jobs_to_run(*arguments))
+        self.jobs = set_needed_jobs(list_jobs_to_run(*arguments))
         self.runs = list_open_runs(self.catalogue, self.call.config, self.jobs)
         self.outputs = OutputTimes(self.jobs)
         self.machine = self.describe_machine()

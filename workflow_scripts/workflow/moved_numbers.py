@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 NUMBERS_BEFORE = Path(".snakemake/numbers")
 # Rule -> the columns that name a row of its CSV file, and the column that is compared.
@@ -37,7 +37,7 @@ class Move:
         return f"{self.name} {before or 'none'} → {now or 'none'}"
 
 
-def store_numbers(jobs: Iterable[JobToRun]) -> None:
+def store_numbers(jobs: Iterable[SnakemakeJob]) -> None:
     """Copy the tables and claims of jobs that will run, unless this call has done so before.
 
     ./reproduce deletes the copies of the call before.
@@ -45,7 +45,7 @@ def store_numbers(jobs: Iterable[JobToRun]) -> None:
     for job in jobs:
         if job.rule not in COMPARED:
             continue
-        file = _find_csv(job.output)
+        file = _find_csv(job.outputs)
         copy = NUMBERS_BEFORE / job.rule / file
         if file.exists() and not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)

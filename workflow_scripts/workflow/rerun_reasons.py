@@ -3,7 +3,6 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -14,43 +13,22 @@ from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.changes import describe_changes, join_first
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.wildcards import read_variant_key
 
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 
-@dataclass(frozen=True)
-class JobToRun:
-    """A job of a dry run. reason: Snakemake's."""
-
-    rule: str
-    wildcards: dict[str, str]
-    input: list[str]
-    output: list[str]
-    reason: str
-
-    @property
-    def name(self) -> str:
-        """The name, such as `train scan-jump-x2/transformer/default/seed-1`."""
-        wildcards = [value for key, value in self.wildcards.items() if key != "scale"]
-        return f"{self.rule} {'/'.join(wildcards)}".strip()
-
-    @property
-    def stage(self) -> str:
-        """The rule, without its distinction of large data."""
-        return self.rule.removesuffix("_large")
-
-
 def find_rerun_reasons(
-    catalogue: Catalogue, config: Config, job: JobToRun, rerun_files: set[str]
+    catalogue: Catalogue, config: Config, job: SnakemakeJob, rerun_files: set[str]
 ) -> Iterator[str]:
     """Yield the reasons for which a job is stale.
 
     Inputs that another of the jobs updates are none.
     """
-    missing = [file for file in job.output if not Path(file).exists()]
-    if len(missing) == len(job.output):
+    missing = [file for file in job.outputs if not Path(file).exists()]
+    if len(missing) == len(job.outputs):
         yield "has no results yet"
         return
     if missing:
@@ -71,7 +49,7 @@ def find_rerun_reasons(
             yield reason
 
 
-def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: JobToRun) -> list[str]:
+def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: SnakemakeJob) -> list[str]:
     """Return a sentence for each change since the record of a job was written."""
     now = fingerprint_workflow_job(catalogue, config, job.rule, job.wildcards)
     if not now:
@@ -112,13 +90,13 @@ def _parse_list(literal: str) -> list[str] | None:
     return value if isinstance(value, list) else None
 
 
-def locate_setting(catalogue: Catalogue, job: JobToRun, key: str) -> str:
+def locate_setting(catalogue: Catalogue, job: SnakemakeJob, key: str) -> str:
     """Return the file and key that set a value, in brackets; empty if unknown."""
     place = _find_place(catalogue, job, key)
     return f" ({place})" if place else ""
 
 
-def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
+def _find_place(catalogue: Catalogue, job: SnakemakeJob, key: str) -> str | None:
     """Return where `key` of a fingerprint, such as `training.learning_rate`, is set.
 
     Of a value within a setting, such as `training.validation.metric`, it is the place of the

@@ -9,19 +9,20 @@ import shutil
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.result_folders import RESULTS, RunFolder
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.workflow.time_limit import Job, OpenRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.time_limit import OpenRun
 
 
 class OutputTimes:
     """Tells which jobs have written their outputs since this object was made."""
 
-    def __init__(self, jobs: list[Job]):
+    def __init__(self, jobs: list[SnakemakeJob]):
         self.before: dict[str, int | None] = {}
         for job in jobs:
             for file in job.outputs:
                 self.before[file] = read_time(file)
 
-    def is_done(self, job: Job) -> bool:
+    def is_done(self, job: SnakemakeJob) -> bool:
         """Whether all outputs of a job are new. Outputs are renamed when they are complete."""
         for file in job.outputs:
             now = read_time(file)

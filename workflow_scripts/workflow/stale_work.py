@@ -17,10 +17,11 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.gpu_hours import GpuHours, HoursRange
-from workflow_scripts.workflow.rerun_reasons import JobToRun, find_rerun_reasons
+from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time
-from workflow_scripts.workflow.time_limit import Job, Machine, estimate_seconds
+from workflow_scripts.workflow.time_limit import Machine, estimate_seconds
 from workflow_scripts.workflow.wildcards import read_variant_key
 
 # The jobs that take time, in the order in which a line counts them: (one, several).
@@ -48,7 +49,7 @@ class Work:
     unknown: the number of jobs whose time is not known.
     """
 
-    jobs: list[JobToRun] = field(default_factory=list)
+    jobs: list[SnakemakeJob] = field(default_factory=list)
     hours: HoursRange = field(default_factory=HoursRange)
     unknown: int = 0
 
@@ -87,7 +88,7 @@ class CallWork:
     catalogue: Catalogue
     config: Config
     device: str
-    jobs: list[JobToRun]
+    jobs: list[SnakemakeJob]
 
     @cached_property
     def gpu_hours(self) -> GpuHours:
@@ -99,7 +100,7 @@ class CallWork:
         work = Work()
         hours_of_variants: dict[tuple[str, str], HoursRange | None] = {}  # seeds take the same
         for job in self.jobs:
-            if job.stage not in NOUNS or any(map(_is_there, job.output)) != is_stale:
+            if job.stage not in NOUNS or any(map(_is_there, job.outputs)) != is_stale:
                 continue
             work.jobs.append(job)
             key = (job.rule, job.name.rpartition("/seed-")[0] or job.name)
@@ -112,7 +113,7 @@ class CallWork:
                 work.hours += hours
         return work
 
-    def _estimate(self, job: JobToRun) -> HoursRange | None:
+    def _estimate(self, job: SnakemakeJob) -> HoursRange | None:
         """Estimate the hours of a job on one core, or on a GPU that it may share with others.
 
         Where no step time is known, they are those that the job took the last time, else on a GPU
@@ -126,7 +127,7 @@ class CallWork:
         run = read_variant_key(job.wildcards).make_run(seed=0)
         return self.gpu_hours.estimate_job(job.rule, run)
 
-    def _estimate_seconds(self, job: JobToRun) -> float | None:
+    def _estimate_seconds(self, job: SnakemakeJob) -> float | None:
         """Estimate the seconds by step times, else by the last time; None without either."""
         if job.stage not in OF_VARIANTS:
             return self._find_last(job) or self._estimate_alone(job)
@@ -142,12 +143,11 @@ class CallWork:
         step_time = find_step_time(read_csv(STEP_TIMES), run, scale, self.device, precision)
         return seconds / step_time.processes if step_time else seconds
 
-    def _estimate_alone(self, job: JobToRun) -> float | None:
+    def _estimate_alone(self, job: SnakemakeJob) -> float | None:
         machine = Machine(self.device, slots=1, slowdown=1.0)
-        timed_job = Job(job.rule, job.wildcards, inputs=[], outputs=[], command="")
-        return estimate_seconds(self.catalogue, self.config, machine, timed_job)
+        return estimate_seconds(self.catalogue, self.config, machine, job)
 
-    def _find_last(self, job: JobToRun) -> float | None:
+    def _find_last(self, job: SnakemakeJob) -> float | None:
         """Return the time in the record of a job's result; None if it was on another device."""
         try:
             record = read_json(locate_record(job.stage, job.wildcards))
@@ -204,7 +204,7 @@ class CallWork:
         time = work.describe_time(self.device, self.gpu_hours.gpu)
         return f"{work.describe_jobs()} for the first time: {time} with scoring; `plan` says more"
 
-    def describe_reasons(self, stale: Iterable[JobToRun]) -> str:
+    def describe_reasons(self, stale: Iterable[SnakemakeJob]) -> str:
         """Return the reasons of most jobs of the first kind of NOUNS that there is."""
         jobs = list(stale)
         stage = next(stage for stage in NOUNS if any(job.stage == stage for job in jobs))
@@ -224,20 +224,20 @@ class Reasons:
 
     def __init__(self, work: CallWork) -> None:
         self.work = work
-        self.makers = {file: job for job in work.jobs for file in job.output}
+        self.makers = {file: job for job in work.jobs for file in job.outputs}
         self.own_reasons: dict[str, str] = {}
 
-    def find(self, job: JobToRun) -> str:
+    def find(self, job: SnakemakeJob) -> str:
         """Return the job's own reason, or that of the first job before it that has one."""
         reason = self._find_own(job)
         if reason:
             return reason
-        makers = [self.makers[file] for file in job.input if file in self.makers]
+        makers = [self.makers[file] for file in job.inputs if file in self.makers]
         if not makers:
             return job.reason
         return self.find(makers[0])
 
-    def _find_own(self, job: JobToRun) -> str:
+    def _find_own(self, job: SnakemakeJob) -> str:
         key = f"{job.rule} {job.name.rpartition('/seed-')[0] or job.name} {job.reason}"
         if key not in self.own_reasons:
             work = self.work

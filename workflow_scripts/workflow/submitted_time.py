@@ -1,9 +1,8 @@
 """Estimate how long a job takes that is submitted to a cluster, for the time that it asks for."""
 
 from workflow_scripts.workflow.gpu_hours import GpuHours
-from workflow_scripts.workflow.job_order import RUN_RULES
+from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob
 from workflow_scripts.workflow.time_limit import (
-    Job,
     Machine,
     estimate_seconds,
     measure_earlier_jobs,
@@ -19,7 +18,7 @@ def estimate_submitted_seconds(
     It follows from step times, or from other seeds where given weights are scored; else on a GPU
     from counted FLOPs, the upper end of their range. None if none of them is known.
     """
-    job = Job(rule, wildcards, inputs=[], outputs=[], command="")
+    job = SnakemakeJob(rule, wildcards)
     if job.run and job.run.weights:
         seconds = measure_earlier_jobs(job)
     else:

@@ -6,10 +6,9 @@ but one that is started and not finished is not exported.
 
 import re
 import statistics
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
@@ -18,10 +17,11 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.workflow.job_order import RUN_RULES, rank_primary_variants
+from workflow_scripts.workflow.job_order import rank_primary_variants
 from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob
 from workflow_scripts.workflow.step_times import estimate_steps, find_step_time, read_step_times
-from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
+from workflow_scripts.workflow.wildcards import read_variant_key
 
 # Start of a job: Python, torch, the model and the data.
 START_SECONDS = 8
@@ -47,59 +47,19 @@ def parse_duration(text: str) -> int:
     return sum(number * unit for number, unit in zip(numbers, SECONDS_OF_UNITS, strict=True))
 
 
-@dataclass(eq=False)
-class Job:
-    """A job that Snakemake would run."""
-
-    rule: str
-    wildcards: dict[str, str]
-    inputs: list[str]
-    outputs: list[str]
-    command: str
-    needed: list["Job"] = field(default_factory=list)  # the jobs whose outputs it reads
-
-    @property
-    def run(self) -> Run | None:
-        """The run that it trains, scores or intervenes on; None for other jobs."""
-        if self.rule not in RUN_RULES:
-            return None
-        return read_run_name(self.wildcards)
-
-
 @dataclass(frozen=True, eq=False)
 class OpenRun:
     """A run with jobs that are not done."""
 
     run: Run
-    own_jobs: list[Job]  # on the run itself
-    all_jobs: list[Job]  # with those whose outputs they need, each after these
+    own_jobs: list[SnakemakeJob]  # on the run itself
+    all_jobs: list[SnakemakeJob]  # with those whose outputs they need, each after these
     is_primary: bool  # whether a primary claim of an analysis plan rests on it
 
 
-def read_jobs(entries: Iterable[dict[str, Any]]) -> list[Job]:
-    """Read the jobs of a dry run."""
-    jobs = []
-    for entry in entries:
-        job = Job(
-            rule=entry["rule"],
-            wildcards=entry["wildcards"],
-            inputs=entry["input"],
-            outputs=entry["output"],
-            command=entry["command"] or "",
-        )
-        jobs.append(job)
-    makers: dict[str, Job] = {}
-    for job in jobs:
-        makers |= dict.fromkeys(job.outputs, job)
-    for job in jobs:
-        needed = dict.fromkeys(makers[file] for file in job.inputs if file in makers)
-        job.needed = list(needed)
-    return jobs
-
-
-def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[Job]) -> list[OpenRun]:
+def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[SnakemakeJob]) -> list[OpenRun]:
     """Return the runs of the jobs: first those of primary claims, claim by claim, seed by seed."""
-    own_jobs: dict[Run, list[Job]] = {}
+    own_jobs: dict[Run, list[SnakemakeJob]] = {}
     for job in jobs:
         if job.run:
             own_jobs.setdefault(job.run, []).append(job)
@@ -115,11 +75,11 @@ def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[Job]) -> lis
     return sorted(runs, key=rank)
 
 
-def list_with_needed(jobs: list[Job]) -> list[Job]:
+def list_with_needed(jobs: list[SnakemakeJob]) -> list[SnakemakeJob]:
     """Return the jobs and all that they need, directly or not, each after those that it needs."""
-    ordered: dict[Job, None] = {}
+    ordered: dict[SnakemakeJob, None] = {}
 
-    def add(job: Job) -> None:
+    def add(job: SnakemakeJob) -> None:
         for needed in job.needed:
             if needed not in ordered:
                 add(needed)
@@ -143,7 +103,7 @@ def estimate_seconds(
     catalogue: Catalogue,
     config: Config,
     machine: Machine,
-    job: Job,
+    job: SnakemakeJob,
 ) -> float | None:
     """Estimate the time of a job. Return None if it is unknown."""
     if job.rule == "prepare_large":
@@ -181,7 +141,7 @@ def estimate_seconds(
     return START_SECONDS + SCORING_SHARES[job.rule] * steps * update_seconds
 
 
-def estimate_download_seconds(job: Job) -> float | None:
+def estimate_download_seconds(job: SnakemakeJob) -> float | None:
     """Estimate the time of a download; None if the size is unknown."""
     if job.rule == "fetch":
         size = load_sources()[job.wildcards["source"]].bytes
@@ -192,7 +152,7 @@ def estimate_download_seconds(job: Job) -> float | None:
     return START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
 
 
-def measure_earlier_jobs(job: Job) -> float | None:
+def measure_earlier_jobs(job: SnakemakeJob) -> float | None:
     """Return the median time of this job on other seeds in this folder; None if there was none."""
     wildcards = job.wildcards | {"seed": "seed-*"}
     records = Path().glob(str(locate_record(job.rule, wildcards)))
@@ -202,7 +162,7 @@ def measure_earlier_jobs(job: Job) -> float | None:
     return statistics.median(seconds)
 
 
-def count_saved_steps(job: Job) -> int:
+def count_saved_steps(job: SnakemakeJob) -> int:
     """Return the step of the newest saved state of a training; 0 if there is none."""
     option = re.search(r" --state[ =]'?([^\s']+)", job.command)
     if not option:
@@ -212,7 +172,7 @@ def count_saved_steps(job: Job) -> int:
 
 
 def choose_runs(
-    runs: list[OpenRun], estimate: Callable[[Job], float | None], slots: int, limit: float
+    runs: list[OpenRun], estimate: Callable[[SnakemakeJob], float | None], slots: int, limit: float
 ) -> tuple[list[OpenRun], float]:
     """Return the runs that end within `limit` seconds, and when the last of them ends.
 
@@ -221,7 +181,7 @@ def choose_runs(
     """
     selected = []
     free_from = [0.0] * slots
-    ends: dict[Job, float] = {}
+    ends: dict[SnakemakeJob, float] = {}
     for run in runs:
         new_free_from = list(free_from)
         new_ends = dict(ends)
@@ -236,9 +196,9 @@ def choose_runs(
 
 def _place_run(
     run: OpenRun,
-    estimate: Callable[[Job], float | None],
+    estimate: Callable[[SnakemakeJob], float | None],
     free_from: list[float],
-    ends: dict[Job, float],
+    ends: dict[SnakemakeJob, float],
 ) -> bool:
     """Add the end of each job of a run to `ends`; set the slot that it takes in `free_from` to it.
 
@@ -259,15 +219,15 @@ def _place_run(
 
 
 def make_estimate(
-    catalogue: Catalogue, config: Config, machine: Machine, is_done: Callable[[Job], bool]
-) -> Callable[[Job], float | None]:
+    catalogue: Catalogue, config: Config, machine: Machine, is_done: Callable[[SnakemakeJob], bool]
+) -> Callable[[SnakemakeJob], float | None]:
     """Return a function that estimates the seconds of a job, once for each job.
 
     One that is done takes 0; None if the time is unknown.
     """
-    estimates: dict[Job, float | None] = {}
+    estimates: dict[SnakemakeJob, float | None] = {}
 
-    def estimate(job: Job) -> float | None:
+    def estimate(job: SnakemakeJob) -> float | None:
         if is_done(job):
             return 0.0
         if job not in estimates:

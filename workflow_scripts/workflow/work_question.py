@@ -7,7 +7,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.questions import is_confirmed
-from workflow_scripts.workflow.rerun_reasons import JobToRun
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.stale_work import CallWork
 from workflow_scripts.workflow.submission_requests import (
     SlurmRequest,
@@ -21,15 +21,15 @@ MODE = "RECOMPOSE_NOTICE"
 REFUSED = "nothing was started; --touch records the results that are there as current"
 
 
-def list_dag_jobs(dag: Any) -> list[JobToRun]:
+def list_dag_jobs(dag: Any) -> list[SnakemakeJob]:
     """List the jobs that Snakemake starts, or that a dry run has listed, from its graph of jobs."""
     jobs = []
     for job in dag.needrun_jobs(exclude_finished=False):
-        job_to_run = JobToRun(
+        job_to_run = SnakemakeJob(
             rule=job.rule.name,
             wildcards=dict(job.wildcards_dict),
-            input=list(map(str, job.input)),
-            output=list(map(str, job.output)),
+            inputs=list(map(str, job.input)),
+            outputs=list(map(str, job.output)),
             reason=str(dag.reason(job)),
         )
         jobs.append(job_to_run)
