@@ -13,7 +13,7 @@ RUN_RULES = ("train", "evaluate", "intervene")
 class SnakemakeJob:
     """A job that Snakemake would run.
 
-    reason: Snakemake's. needed: the jobs whose outputs it reads, once `set_needed_jobs` has found them.
+    reason: Snakemake's. needed: the jobs whose outputs it reads; `set_needed_jobs` finds them.
     """
 
     rule: str
