@@ -9,7 +9,8 @@ import pytest
 
 from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv, write_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -20,11 +21,10 @@ from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
     StepTime,
-    estimate_checkpoint_bytes,
+    StepTimes,
     estimate_hours,
-    estimate_steps,
-    find_step_time,
     format_training_hours,
+    read_step_times,
 )
 from workflow_scripts.workflow.time_limit import (
     START_SECONDS,
@@ -137,8 +137,8 @@ def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data
     )
 
     def steps(run: Run) -> int | None:
-        times = read_csv(project / "catalogue/step_times.csv")
-        return estimate_steps(times, resolve_training(catalogue, run, "full").training, run, "full")
+        training = resolve_training(catalogue, run, "full").training
+        return read_step_times(catalogue).estimate_steps(training, run, "full")
 
     write_run(project, "sst/gpt2-small/ft/seed-1", "cpu", 0.5, "full", steps=1068)  # another task
     assert main(["plan", "--record"]) == 0
@@ -170,23 +170,21 @@ def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data
 def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
-    measured = {
-        "seconds_per_step": str(seconds),
-        "checkpoint_bytes": str(checkpoint),
-        "gpu_bytes": "",
-    }
-    return {
-        "scale": scale,
-        **names,
-        "device": "cpu",
-        "precision": "fp32",
-        "processes": "",
-        **measured,
-    }
+    measured = {"seconds_per_step": str(seconds), "checkpoint_bytes": str(checkpoint)}
+    where = {"scale": scale, "device": "cpu", "precision": "fp32"}
+    return dict.fromkeys(STEP_TIME_COLUMNS, "") | where | names | measured
 
 
-def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale():
-    times = [
+def write_step_times(*rows: dict[str, str]) -> StepTimes:
+    """Write rows to catalogue/step_times.csv, and read them."""
+    write_csv("catalogue/step_times.csv", STEP_TIME_COLUMNS, rows)
+    return read_step_times(load_catalogue())
+
+
+def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale(
+    project: Path,
+):
+    times = write_step_times(
         recorded("scan-jump-x2/sq-transformer/sal", 4, checkpoint=40),
         recorded("scan-around-right/sq-transformer/sal", 6, checkpoint=41),
         recorded("scan-jump-x2/sq-transformer/srl", 9, checkpoint=39),
@@ -195,10 +193,10 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
         recorded("scan-jump-x2/a-method-of-old/sal", 70),
         recorded("scan-jump-x2/sq-transformer/a-variant-of-old", 70),
         recorded("a-task-of-old/sq-transformer/sal", 70),
-    ]
+    )
 
     def seconds(name: str, scale: str = "full", device: str = "cpu") -> float | None:
-        step_time = find_step_time(times, Run(*name.split("/"), seed=1), scale, device)
+        step_time = times.find(Run(*name.split("/"), seed=1), scale, device)
         return step_time and step_time.seconds
 
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
@@ -212,7 +210,7 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
-    assert [estimate_checkpoint_bytes(times, run, "full") for run in runs] == [41, None]
+    assert [times.estimate_checkpoint_bytes(run, "full") for run in runs] == [41, None]
 
 
 def test_a_method_without_a_record_takes_the_time_of_the_one_that_it_extends(
@@ -220,20 +218,16 @@ def test_a_method_without_a_record_takes_the_time_of_the_one_that_it_extends(
 ):
     """It must be as large; the hours name both methods."""
     assert load_catalogue().methods["roberta-style"].extended == ["bert", "encoder"]
-    times = [
+    times = write_step_times(
         recorded("pairs-wordpiece/bert/pretrain", 4, scale="small"),
         recorded("pairs-wordpiece/bert-matched/pretrain", 6, scale="small"),
-    ]
+    )
     run, larger = (
         Run("pairs-wordpiece", method, "pretrain", 1) for method in ("roberta-style", "cat")
     )
-    assert find_step_time(times, run, "small", "cpu") == StepTime(4, 1, "bert")
-    assert find_step_time(times, larger, "small", "cpu") is None
+    assert times.find(run, "small", "cpu") == StepTime(4, 1, "bert")
+    assert times.find(larger, "small", "cpu") is None
 
-    with open("catalogue/step_times.csv", "w", newline="") as stream:
-        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
-        writer.writeheader()
-        writer.writerows(times)
     config = load_config({"scale": "small"})
     text = format_training_hours(load_catalogue(), config, [run, larger], "cpu")
     hours, _, rest = text.partition(" ")
@@ -244,14 +238,23 @@ def test_a_method_without_a_record_takes_the_time_of_the_one_that_it_extends(
     assert format_training_hours(load_catalogue(), config, [], "cpu") == "0"
 
 
-def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu():
+def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu(project: Path):
     row = recorded("scan-jump-x2/sq-transformer/sal", 0.06) | {"device": "cuda", "processes": "15"}
-    times = [row, row | {"precision": "tf32", "processes": "1", "seconds_per_step": "0.01"}]
+    other = {"precision": "tf32", "processes": "1", "seconds_per_step": "0.01"}
+    times = write_step_times(row, row | other)
     run = Run("scan-jump-x2", "sq-transformer", "sal", 1)
-    assert find_step_time(times, run, "full", "cuda") == StepTime(0.06, 15)
-    assert find_step_time(times, run, "full", "cuda", "tf32") == StepTime(0.01, 1)
+    assert times.find(run, "full", "cuda") == StepTime(0.06, 15)
+    assert times.find(run, "full", "cuda", "tf32") == StepTime(0.01, 1)
     # of all
-    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(pytest.approx(0.035), 8)
+    assert times.find(run, "full", "cuda", "bf16") == StepTime(pytest.approx(0.035), 8)
+
+
+@pytest.mark.parametrize("column", ["seconds_per_step", "processes", "checkpoint_bytes"])
+def test_a_step_time_that_is_no_number_is_one_line(project: Path, column: str):
+    row = recorded("scan-jump-x2/transformer/default", 0.5) | {column: "many"}
+    place = "catalogue/step_times.csv: full/scan-jump-x2/transformer/default: "
+    with pytest.raises(UserError, match=f"^{place}.*'many'; correct it$"):
+        write_step_times(row)
 
 
 def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):
@@ -261,10 +264,7 @@ def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):
         "processes": "15",
         "cpu": "x86",
     }
-    with open("catalogue/step_times.csv", "w", newline="") as stream:
-        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
-        writer.writeheader()
-        writer.writerow(row)
+    write_step_times(row)
     run = Run("scan-jump-x2", "transformer", "default", 1)
     hours, _ = estimate_hours(load_catalogue(), [run], "full", "fp32", "cuda")
     assert hours == pytest.approx(0.5 * 100_000 / 15 / 3600)
@@ -288,10 +288,7 @@ def test_a_model_of_another_size_is_no_record_of_the_scale(
 def test_hours_are_those_of_threads_on_a_cpu(project: Path):
     """At `full` a training has two threads."""
     row = {**recorded("scan-jump-x2/transformer/default", 0.5), "cpu": "x86"}
-    with open("catalogue/step_times.csv", "w", newline="") as stream:
-        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
-        writer.writeheader()
-        writer.writerows([row, row | {"device": "cuda", "seconds_per_step": "0.25"}])
+    write_step_times(row, row | {"device": "cuda", "seconds_per_step": "0.25"})
     run, steps = Run("scan-jump-x2", "transformer", "default", 1), 100_000
     assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cpu") == (
         pytest.approx(2 * 0.5 * steps / 3600),
@@ -375,10 +372,9 @@ def test_nothing_to_record_and_unknown_names_are_one_line(
 def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
-    assert estimate_checkpoint_bytes([], llama, "full") == 4 * 3_212_749_824
-    assert (
-        estimate_checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
-    )
+    times = StepTimes(load_catalogue(), [])
+    assert times.estimate_checkpoint_bytes(llama, "full") == 4 * 3_212_749_824
+    assert times.estimate_checkpoint_bytes(llama._replace(seed=21), "small") is None
 
 
 @pytest.mark.usefixtures("project")

@@ -130,7 +130,7 @@ def test_measured_memory_counts_with_its_context():
         for run in gpu_sharing.list_requested_runs(load_catalogue(), load_config(SMALL))
         if "sal" in str(run)
     )
-    assert 0.7e9 < gpu_sharing.estimate_process_bytes(run, "small") < 0.8e9
+    assert 0.7e9 < gpu_sharing.estimate_process_bytes(load_catalogue(), run, "small") < 0.8e9
 
 
 def test_updates_are_graphs_where_model_and_objective_say_so():

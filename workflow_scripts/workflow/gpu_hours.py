@@ -24,9 +24,6 @@ from workflow_scripts.training.settings import TextTraining
 from workflow_scripts.training.update_count import BatchSizes, UpdateCount
 from workflow_scripts.workflow.step_times import (
     StepTime,
-    estimate_steps,
-    find_gpu_bytes,
-    find_step_time,
     format_hours,
     read_step_times,
 )
@@ -118,7 +115,7 @@ class GpuHours:
         self.catalogue = catalogue
         self.config = config
         self.count_update = count_update
-        self.times = read_step_times(config.gpu_speed)
+        self.times = read_step_times(catalogue, config.gpu_speed)
         self.counts = read_counts()
         self.hours: dict[Run, HoursRange] = {}  # of updates, of runs with seed 0
 
@@ -244,7 +241,7 @@ class GpuHours:
         if epochs and examples:
             batch = find_batch_sizes(self.catalogue, spec)
             return math.ceil(epochs * examples / batch.sentences)
-        steps = estimate_steps(self.times, spec.training, run, self.config.scale)
+        steps = self.times.estimate_steps(spec.training, run, self.config.scale)
         if steps is None:
             raise UserError(
                 f"task {run.task}: its updates cannot be counted before its data are prepared; "
@@ -254,7 +251,7 @@ class GpuHours:
 
     def find_memory(self, run: Run) -> RunMemory:
         """Return the GPU memory of a training: as it was measured, else as it is counted."""
-        measured = find_gpu_bytes(self.times, run, self.config.scale)
+        measured = self.times.find_gpu_bytes(run, self.config.scale)
         if measured:
             return RunMemory(measured, is_measured=True)
         parts = self.resolve(run).training.accumulate
@@ -267,7 +264,7 @@ class GpuHours:
     def find_measured_time(self, training: Run) -> StepTime | None:
         """Return the step time of a training, or of one like it of its method, on a GPU."""
         scale, precision = self.config.scale, self.config.precision
-        step_time = find_step_time(self.times, training, scale, "cuda", precision)
+        step_time = self.times.find(training, scale, "cuda", precision)
         if step_time and step_time.extended:
             return None
         return step_time

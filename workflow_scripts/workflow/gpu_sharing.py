@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
@@ -30,10 +29,8 @@ from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.workflow.snakemake_call import SnakemakeCall, set_gpu_jobs
 from workflow_scripts.workflow.step_times import (
-    STEP_TIMES,
-    estimate_checkpoint_bytes,
     estimate_hours,
-    find_gpu_bytes,
+    read_step_times,
 )
 
 
@@ -165,7 +162,7 @@ def choose_job_count(catalogue: Catalogue, config: Config, gpu: Gpu) -> tuple[in
     if gpu.free_bytes is None:
         return 1, f"{SMI} does not know the free memory"
     sharing = find_sharing(catalogue, config, runs)
-    largest = max(estimate_process_bytes(run, config.scale) for run in runs)
+    largest = max(estimate_process_bytes(catalogue, run, config.scale) for run in runs)
     fitting = int(MEMORY_SHARE * gpu.free_bytes / largest)
     if fitting < sharing.processes:
         free = f"{gpu.free_bytes / 1e9:.1f} GB are free"
@@ -199,13 +196,13 @@ def has_graph_updates(spec: RunSpec) -> bool:
     return spec.objective is None or spec.objective.name in GRAPH_OBJECTIVES
 
 
-def estimate_process_bytes(run: Run, scale: str) -> float:
+def estimate_process_bytes(catalogue: Catalogue, run: Run, scale: str) -> float:
     """Estimate the GPU memory of the process of one training."""
-    times = read_csv(STEP_TIMES)
-    measured = find_gpu_bytes(times, run, scale)
+    times = read_step_times(catalogue)
+    measured = times.find_gpu_bytes(run, scale)
     if measured is not None:
         return measured + CONTEXT_BYTES
-    checkpoint = estimate_checkpoint_bytes(times, run, scale) or 0
+    checkpoint = times.estimate_checkpoint_bytes(run, scale) or 0
     return max(UNMEASURED_BYTES, UNMEASURED_CHECKPOINTS * checkpoint)
 
 

@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
@@ -35,7 +34,7 @@ from workflow_scripts.workflow.snakemake_call import (
     run_snakemake,
 )
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob, set_needed_jobs
-from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_checkpoint_bytes
+from workflow_scripts.workflow.step_times import read_step_times
 from workflow_scripts.workflow.time_limit import (
     Machine,
     OpenRun,
@@ -117,10 +116,10 @@ class LimitedRun:
 
     def set_stop_time(self, runs: list[OpenRun]) -> None:
         """Set the time at which trainings are asked to save, so early that these runs can."""
-        times = read_csv(STEP_TIMES)
+        times = read_step_times(self.catalogue)
         sizes = [0]
         for run in runs:
-            size = estimate_checkpoint_bytes(times, run.run.training, self.call.config.scale)
+            size = times.estimate_checkpoint_bytes(run.run.training, self.call.config.scale)
             sizes.append(size or 0)
         checkpoints = STATE_CHECKPOINTS + self.with_weights
         written_bytes = self.machine.slots * checkpoints * max(sizes)

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import ResultsFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.claim_needs import split_claim_names
@@ -34,9 +33,8 @@ from workflow_scripts.workflow.cost_tables import (
 from workflow_scripts.workflow.gpu_hours import GpuHours
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
-    estimate_checkpoint_bytes,
-    find_gpu_bytes,
     format_training_hours,
+    read_step_times,
 )
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
@@ -184,7 +182,7 @@ def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int)
     if not estimates.is_estimated:
         print(f"  training   {format_training_costs(catalogue, config, needs)}")
         print(f"  disk       {format_disk(catalogue, config.scale, needs)}")
-        gpu_bytes = find_most_gpu_bytes(config.scale, needs.trained)
+        gpu_bytes = find_most_gpu_bytes(catalogue, config.scale, needs.trained)
         if gpu_bytes:
             print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
         return
@@ -313,8 +311,8 @@ def format_training_costs(catalogue: Catalogue, config: Config, needs: PaperNeed
 
 def format_disk(catalogue: Catalogue, scale: str, needs: PaperNeeds) -> str:
     """Format the sizes of checkpoints and, if there are any, of large data sets."""
-    times = read_csv(STEP_TIMES)
-    checkpoints = [estimate_checkpoint_bytes(times, run, scale) for run in needs.trained]
+    times = read_step_times(catalogue)
+    checkpoints = [times.estimate_checkpoint_bytes(run, scale) for run in needs.trained]
     gigabytes = 0
     for task in needs.tasks:
         if resolve_data(catalogue, task, scale).sources:
@@ -325,12 +323,12 @@ def format_disk(catalogue: Catalogue, scale: str, needs: PaperNeeds) -> str:
     return text
 
 
-def find_most_gpu_bytes(scale: str, runs: list[Run]) -> int | None:
+def find_most_gpu_bytes(catalogue: Catalogue, scale: str, runs: list[Run]) -> int | None:
     """Return the most memory of a GPU that a training was measured to need; None if none was."""
-    times = read_csv(STEP_TIMES)
+    times = read_step_times(catalogue)
     measured = []
     for run in runs:
-        gpu_bytes = find_gpu_bytes(times, run, scale)
+        gpu_bytes = times.find_gpu_bytes(run, scale)
         if gpu_bytes:
             measured.append(gpu_bytes)
     return max(measured, default=None)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
@@ -20,7 +20,7 @@ from workflow_scripts.workflow.gpu_hours import GpuHours, HoursRange
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
-from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time
+from workflow_scripts.workflow.step_times import read_step_times
 from workflow_scripts.workflow.time_limit import Machine, estimate_seconds
 from workflow_scripts.workflow.wildcards import read_variant_key
 
@@ -140,7 +140,7 @@ class CallWork:
         scale, precision = job.wildcards["scale"], self.config.precision
         if self.device == "cpu":
             return seconds * resolve_training(self.catalogue, run, scale, precision).torch_threads
-        step_time = find_step_time(read_csv(STEP_TIMES), run, scale, self.device, precision)
+        step_time = read_step_times(self.catalogue).find(run, scale, self.device, precision)
         return seconds / step_time.processes if step_time else seconds
 
     def _estimate_alone(self, job: SnakemakeJob) -> float | None:

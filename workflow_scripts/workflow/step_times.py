@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.common.result_folders import RESULTS
-from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
@@ -46,17 +46,156 @@ class HoursEstimate(NamedTuple):
     unknown: int
 
 
-def read_step_times(gpu_speed: float = 1.0) -> list[dict[str, str]]:
+@dataclass(frozen=True)
+class MeasuredTrainings:
+    """A row of catalogue/step_times.csv: finished trainings of a variant on a kind of device.
+
+    seconds: of an update. processes: trainings that shared the device. epoch_steps: the updates of
+    a pass through the data, where the settings count passes. gpu_bytes: the most memory of a GPU.
+    """
+
+    scale: str
+    variant: VariantKey
+    device: str
+    precision: str
+    seconds: float
+    processes: int
+    epoch_steps: int | None
+    checkpoint_bytes: int
+    gpu_bytes: int | None
+
+
+def read_step_times(catalogue: Catalogue, gpu_speed: float = 1.0) -> "StepTimes":
     """Read catalogue/step_times.csv.
 
     Its seconds on a GPU are those of an H100, and are divided by `gpu_speed`, the speed of another
     GPU in relation to it.
     """
-    times = read_csv(STEP_TIMES)
-    for row in times:
-        if row["device"] != "cpu":
-            row["seconds_per_step"] = str(float(row["seconds_per_step"]) / gpu_speed)
-    return times
+    rows = [_parse_row(row, gpu_speed) for row in read_csv(STEP_TIMES)]
+    return StepTimes(catalogue, rows)
+
+
+def _parse_row(row: dict[str, str], gpu_speed: float) -> MeasuredTrainings:
+    """Parse a row of the file. Raises UserError for what is no number."""
+    speed = 1.0 if row["device"] == "cpu" else gpu_speed
+    try:
+        return MeasuredTrainings(
+            scale=row["scale"],
+            variant=VariantKey(row["task"], row["method"], row["variant"]),
+            device=row["device"],
+            precision=row["precision"],
+            seconds=float(row["seconds_per_step"]) / speed,
+            processes=int(row["processes"] or 1),
+            epoch_steps=int(row["epoch_steps"]) if row["epoch_steps"] else None,
+            checkpoint_bytes=int(row["checkpoint_bytes"]),
+            gpu_bytes=int(row["gpu_bytes"]) if row["gpu_bytes"] else None,
+        )
+    except ValueError as error:
+        names = "/".join(row[name] for name in ("scale", "task", "method", "variant"))
+        raise UserError(f"{STEP_TIMES}: {names}: {error}; correct it") from error
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """What finished trainings took, and what similar trainings of a catalogue will take."""
+
+    catalogue: Catalogue
+    rows: list[MeasuredTrainings]
+
+    def find(self, run: Run, scale: str, device: str, precision: str = "auto") -> StepTime | None:
+        """Return the recorded step time of this run, else of similar runs; None if unknown.
+
+        Where its method has no such time, that of the nearest method that it extends counts. Of
+        each group of rows those in the run's precision count, if there are any.
+        """
+        is_cpu = device == "cpu"
+        same = []
+        for row in self.rows:
+            if row.scale == scale and (row.device == "cpu") == is_cpu:
+                same.append(row)
+        alike = [row for row in same if self.is_alike(row, run)]
+        own = [row for row in same if row.variant == run.variant_key]
+        of_name = [row for row in alike if row.variant.variant == run.variant]
+        rows = own or of_name or alike
+        extended = None
+        if not rows:
+            for extended in self.catalogue.methods[run.method].extended:
+                rows = [row for row in same if self.is_alike(row, run, extended)]
+                if rows:
+                    break
+        if not rows:
+            return None
+        wanted = resolve_run(self.catalogue, run, scale, precision).precision
+        rows = [row for row in rows if row.precision == wanted] or rows
+        seconds = statistics.median(row.seconds for row in rows)
+        processes = statistics.median(row.processes for row in rows)
+        return StepTime(seconds, round(processes), extended)
+
+    def estimate_steps(self, training: Training, run: Run, scale: str) -> int | None:
+        """Return the steps of a run with these settings of its training; None if unknown.
+
+        Those of an epoch are what a finished run of the same method on the task had, else what the
+        prepared data give, which is rather too many: no tokenizer has filtered their examples yet.
+        """
+        if training.epochs is None:
+            return training.max_steps
+        epoch_steps = []
+        for row in self.rows:
+            is_same = (row.scale, *row.variant[:2]) == (scale, run.task, run.method)
+            if is_same and row.epoch_steps:
+                epoch_steps.append(row.epoch_steps)
+        if epoch_steps:
+            return training.epochs * round(statistics.median(epoch_steps))
+        data = RESULTS.scale(scale).data(run.task).manifest
+        if not data.exists():
+            return None
+        if not isinstance(training, TextTraining) or training.batch_sentences is None:
+            return None
+        examples = read_json(data)["splits"]["train"]["rows"]
+        return training.epochs * math.ceil(examples / training.batch_sentences)
+
+    def estimate_checkpoint_bytes(self, run: Run, scale: str) -> int | None:
+        """Return the size of a run's checkpoint; None if unknown.
+
+        It is as recorded, else that of its hub model in float32.
+        """
+        rows = [row for row in self.rows if row.scale == scale and self.is_alike(row, run)]
+        if rows:
+            return max(row.checkpoint_bytes for row in rows)
+        origin = resolve_run(self.catalogue, run, scale).origin
+        if not isinstance(origin, HubModel):
+            return None
+        parameters = load_repositories()[origin.hub].parameters
+        if parameters is None:
+            return None
+        return 4 * parameters
+
+    def find_gpu_bytes(self, run: Run, scale: str) -> int | None:
+        """Return the largest GPU memory of similar trainings; None if none was measured."""
+        measured = []
+        for row in self.rows:
+            if row.scale == scale and row.gpu_bytes and self.is_alike(row, run):
+                measured.append(row.gpu_bytes)
+        return max(measured, default=None)
+
+    def is_alike(self, row: MeasuredTrainings, run: Run, method: str | None = None) -> bool:
+        """Whether a row is of a method on similar data, with the run's sizes of model and batches.
+
+        method: by default the run's. Data of one preparing module have similar vocabularies and
+        lengths. At `full` the sizes differ between tasks.
+        """
+        tasks = self.catalogue.tasks
+        recorded = row.variant
+        if recorded.method != (method or run.method) or recorded.task not in tasks:
+            return False
+        if recorded.variant not in self.catalogue.methods[recorded.method].variants:
+            return False
+        if tasks[recorded.task].prepare != tasks[run.task].prepare:
+            return False
+        spec = resolve_training(self.catalogue, run, row.scale)
+        recorded_run = recorded.make_run(seed=0)
+        recorded_spec = resolve_training(self.catalogue, recorded_run, row.scale)
+        return select_sizes(spec) == select_sizes(recorded_spec)
 
 
 def estimate_hours(
@@ -71,47 +210,21 @@ def estimate_hours(
 
     Trainings may share the latter. gpu_speed: of a GPU, in relation to an H100.
     """
-    times = read_step_times(gpu_speed)
+    times = read_step_times(catalogue, gpu_speed)
     total = 0.0
     unknown = 0
     for run in runs:
         if run.weights:
             continue
-        step_time = find_step_time(times, run, scale, device, precision)
+        step_time = times.find(run, scale, device, precision)
         training = resolve_training(catalogue, run, scale, precision).training
-        steps = estimate_steps(times, training, run, scale)
+        steps = times.estimate_steps(training, run, scale)
         if step_time is None or steps is None:
             unknown += 1
             continue
         threads = training.torch_threads if device == "cpu" else 1
         total += threads * steps * step_time.seconds / step_time.processes / 3600
     return HoursEstimate(total, unknown)
-
-
-def estimate_steps(
-    times: list[dict[str, str]], training: Training, run: Run, scale: str
-) -> int | None:
-    """Return the steps of a run with these settings of its training; None if they are unknown.
-
-    Those of an epoch are what a finished run of the same method on the task had, else what the
-    prepared data give, which is rather too many: no tokenizer has filtered their examples yet.
-    """
-    if training.epochs is None:
-        return training.max_steps
-    epoch_steps = []
-    for row in times:
-        is_same = (row["scale"], row["task"], row["method"]) == (scale, run.task, run.method)
-        if is_same and row.get("epoch_steps"):
-            epoch_steps.append(int(row["epoch_steps"]))
-    if epoch_steps:
-        return training.epochs * round(statistics.median(epoch_steps))
-    data = RESULTS.scale(scale).data(run.task).manifest
-    if not data.exists():
-        return None
-    if not isinstance(training, TextTraining) or training.batch_sentences is None:
-        return None
-    examples = read_json(data)["splits"]["train"]["rows"]
-    return training.epochs * math.ceil(examples / training.batch_sentences)
 
 
 def format_training_hours(
@@ -123,21 +236,21 @@ def format_training_hours(
     )
     parts = []
     if total or not unknown:
-        parts.append(format_hours(total) + _format_extended(runs, config, device))
+        parts.append(format_hours(total) + _format_extended(catalogue, config, runs, device))
     if unknown:
         plural = "run" if unknown == 1 else "runs"
         parts.append(f"{unknown} {plural} without a recorded step time")
     return " + ".join(parts)
 
 
-def _format_extended(runs: list[Run], config: Config, device: str) -> str:
+def _format_extended(catalogue: Catalogue, config: Config, runs: list[Run], device: str) -> str:
     """Name the methods that are estimated by one that they extend; empty if none is."""
-    times = read_step_times(config.gpu_speed)
+    times = read_step_times(catalogue, config.gpu_speed)
     extended = {}
     for run in runs:
         step_time = None
         if not run.weights:
-            step_time = find_step_time(times, run, config.scale, device, config.precision)
+            step_time = times.find(run, config.scale, device, config.precision)
         if step_time and step_time.extended:
             extended[run.method] = step_time.extended
     if not extended:
@@ -151,88 +264,6 @@ def format_hours(hours: float) -> str:
     if hours < 10:
         return f"{hours:.2g}"
     return f"{float(f'{hours:.2g}'):,.0f}"
-
-
-def find_step_time(
-    times: list[dict[str, str]], run: Run, scale: str, device: str, precision: str = "auto"
-) -> StepTime | None:
-    """Return the recorded step time of this run, else of similar runs; None if unknown.
-
-    Where its method has no such time, that of the nearest method that it extends counts. Of each
-    group of rows those in the run's precision count, if there are any.
-    """
-    is_cpu = device == "cpu"
-    same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == is_cpu]
-    alike = [row for row in same if is_alike(row, run)]
-    rows = (
-        select_rows(same, task=run.task, method=run.method, variant=run.variant)
-        or select_rows(alike, variant=run.variant)
-        or alike
-    )
-    catalogue = load_catalogue()
-    extended = None
-    if not rows:
-        for extended in catalogue.methods[run.method].extended:
-            rows = [row for row in same if is_alike(row, run, extended)]
-            if rows:
-                break
-    if not rows:
-        return None
-    wanted = resolve_run(catalogue, run, scale, precision).precision
-    rows = select_rows(rows, precision=wanted) or rows
-    seconds = [float(row["seconds_per_step"]) for row in rows]
-    processes = [int(row["processes"] or 1) for row in rows]
-    return StepTime(statistics.median(seconds), round(statistics.median(processes)), extended)
-
-
-def select_rows(rows: list[dict[str, str]], **columns: str) -> list[dict[str, str]]:
-    """Return the rows that have these values in these columns."""
-    return [row for row in rows if columns.items() <= row.items()]
-
-
-def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """Return the size of a run's checkpoint; None if unknown.
-
-    It is as recorded, else that of its hub model in float32.
-    """
-    rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
-    if rows:
-        return max(int(row["checkpoint_bytes"]) for row in rows)
-    origin = resolve_run(load_catalogue(), run, scale).origin
-    if not isinstance(origin, HubModel):
-        return None
-    parameters = load_repositories()[origin.hub].parameters
-    if parameters is None:
-        return None
-    return 4 * parameters
-
-
-def find_gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """Return the largest GPU memory of similar trainings; None if none was measured."""
-    measured = []
-    for row in times:
-        if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run):
-            measured.append(int(row["gpu_bytes"]))
-    return max(measured, default=None)
-
-
-def is_alike(row: dict[str, str], run: Run, method: str | None = None) -> bool:
-    """Whether a row is of a method on similar data, with the run's sizes of model and batches.
-
-    method: by default the run's. Data of one preparing module have similar vocabularies and
-    lengths. At `full` the sizes differ between tasks.
-    """
-    catalogue = load_catalogue()
-    recorded = Run(row["task"], row["method"], row["variant"], seed=0)
-    if recorded.method != (method or run.method) or recorded.task not in catalogue.tasks:
-        return False
-    if recorded.variant not in catalogue.methods[recorded.method].variants:
-        return False
-    if catalogue.tasks[recorded.task].prepare != catalogue.tasks[run.task].prepare:
-        return False
-    spec = resolve_training(catalogue, run, row["scale"])
-    recorded_spec = resolve_training(catalogue, recorded, row["scale"])
-    return select_sizes(spec) == select_sizes(recorded_spec)
 
 
 def select_sizes(spec: RunSpec) -> dict[str, int]:

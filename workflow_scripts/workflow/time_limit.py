@@ -20,7 +20,7 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.workflow.job_order import rank_primary_variants
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob
-from workflow_scripts.workflow.step_times import estimate_steps, find_step_time, read_step_times
+from workflow_scripts.workflow.step_times import read_step_times
 from workflow_scripts.workflow.wildcards import read_variant_key
 
 # Start of a job: Python, torch, the model and the data.
@@ -122,9 +122,9 @@ def estimate_seconds(
     scale = job.wildcards["scale"]
     run = job.run or read_variant_key(job.wildcards).make_run(seed=0)
     spec = resolve_training(catalogue, run, scale, config.precision)
-    times = read_step_times(config.gpu_speed)
-    step_time = find_step_time(times, run, scale, machine.device, config.precision)
-    steps = estimate_steps(times, spec.training, run, scale)
+    times = read_step_times(catalogue, config.gpu_speed)
+    step_time = times.find(run, scale, machine.device, config.precision)
+    steps = times.estimate_steps(spec.training, run, scale)
     if step_time is None or steps is None:
         return None
     update_seconds = step_time.seconds
