@@ -1,9 +1,12 @@
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sklearn.metrics import (
     adjusted_rand_score,
     silhouette_samples,
@@ -12,11 +15,13 @@ from sklearn.metrics import (
 )
 
 from tests.data.preparing import prepare_data
+from tests.training.toy import record_files
 from workflow_scripts.analyses import embedding_space
 from workflow_scripts.analyses.options.embedding_space import ComparedWord, Options
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import cogs
+from workflow_scripts.data.prepared import read_vocabularies
 
 FOCUS = ComparedWord(word="jump", peers=["walk", "look", "run"], name="verbs")
 
@@ -67,23 +72,26 @@ def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alon
     }
 
 
-@pytest.mark.parametrize("jump", [1, 2, 3])
-def test_an_output_word_has_the_code_of_a_peer(
-    sal, monkeypatch: pytest.MonkeyPatch, jump: int
-) -> None:
-    words = ["I_JUMP", "I_WALK", "I_LOOK", "I_TURN_LEFT"]
-    monkeypatch.setattr(embedding_space, "read_vocabularies", lambda data: {"target": words})
-    monkeypatch.setattr(
-        embedding_space,
-        "assign_codes",
-        lambda model, side, ids: {"target": [jump, 1, 2, 3], "source": list(ids)}[side],
-    )
-    output = ComparedWord(word="I_JUMP", peers=["I_WALK", "I_LOOK"], name="verb")
+@pytest.mark.parametrize("code", [1, 2, 3])
+def test_an_output_word_has_the_code_of_a_peer(sal, tmp_path: Path, code: int) -> None:
+    """With embeddings that are the vectors of the codes 1, 2 and 3, as the model scales them."""
+    code_of = {"I_RUN": code, "I_WALK": 1, "I_LOOK": 2, "I_TURN_LEFT": 3}
+    run = replace(sal, folder=shutil.copytree(sal.folder, tmp_path / "run"))
+    file = run.files.checkpoint / "model.safetensors"
+    weights = load_file(file)
+    codebook = weights["target_quantiser.codebook"]
+    words = read_vocabularies(run.data)["target"]
+    for word, chosen in code_of.items():
+        embedding = weights["target_embedding.weight"]
+        embedding[words.index(word)] = codebook[chosen] / embedding.size(1) ** 0.5
+    save_file(weights, file)
+    record_files(run.folder)
+    output = ComparedWord(word="I_RUN", peers=["I_WALK", "I_LOOK"], name="verb")
     scores = {
         row.metric: row.value
-        for row in embedding_space.analyse([sal], Options(output=output)).scores
+        for row in embedding_space.analyse([run], Options(output=output)).scores
     }
-    assert scores["I_JUMP_with_any_verb"] == (jump < 3)
+    assert scores["I_RUN_with_any_verb"] == (code < 3)
 
 
 def test_a_table_has_every_word_but_those_that_no_sentence_holds(sal) -> None:
