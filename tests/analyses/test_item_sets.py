@@ -12,6 +12,7 @@ from workflow_scripts.analyses.item_sets import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import NoOptions
+from workflow_scripts.evaluation.scores import Score
 
 SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}
 CAP = {
@@ -43,7 +44,7 @@ def trained(
     return add_answers(folder, rows, variant=variant)
 
 
-def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tuple[float, int]]:
+def found(scores: list[Score], variant: str, metric: str) -> dict[int | None, tuple[float, int]]:
     """Draw -> (value, n)."""
     rows = [row for row in scores if row.variant == variant and row.metric == metric]
     assert all(row.item_set == "common_correct" and row.split == "test" for row in rows)

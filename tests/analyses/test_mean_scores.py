@@ -5,6 +5,7 @@ import pytest
 from tests.analyses.small_runs import add_scores, name_run
 from workflow_scripts.analyses.mean_scores import analyse
 from workflow_scripts.analyses.options.mean_scores import Options
+from workflow_scripts.evaluation.scores import Score
 
 MODELS = {"bert": ("BERT", "last"), "cat": ("CAT", "mix")}  # by method: series and readout
 ONE = {"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}
@@ -42,7 +43,7 @@ def runs(tmp_path):
     ]
 
 
-def by_key(found) -> dict[tuple, dict]:
+def by_key(found) -> dict[tuple, Score]:
     return {(row.item_set, row.method, row.seed): row for row in found.scores}
 
 

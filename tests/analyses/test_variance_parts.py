@@ -37,7 +37,7 @@ def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
     assert scores["sd_training_seeds"].value == pytest.approx(math.sqrt(38))
     assert [scores[name].n for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
     assert all(
-        row.unit == "points" and row.rate == 0.25 and "seed" not in row for row in scores.values()
+        row.unit == "points" and row.rate == 0.25 and row.seed is None for row in scores.values()
     )
 
 

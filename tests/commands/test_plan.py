@@ -18,8 +18,8 @@ from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
-from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
+    STEP_TIME_COLUMNS,
     StepTime,
     StepTimes,
     estimate_hours,
@@ -255,6 +255,12 @@ def test_a_step_time_that_is_no_number_is_one_line(project: Path, column: str):
     place = "catalogue/step_times.csv: full/scan-jump-x2/transformer/default: "
     with pytest.raises(UserError, match=f"^{place}.*'many'; correct it$"):
         write_step_times(row)
+
+
+def test_step_times_without_a_column_are_one_line(project: Path):
+    Path("catalogue/step_times.csv").write_text("scale,task\nfull,cogs\n")
+    with pytest.raises(UserError, match=r"^catalogue/step_times\.csv: has no column method; "):
+        read_step_times(load_catalogue())
 
 
 def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):

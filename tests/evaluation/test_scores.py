@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, write_json
-from workflow_scripts.evaluation.scores import Score, read_scores, write_scores
+from workflow_scripts.evaluation.scores import Score, make_scores, read_scores, write_scores
 
 ROW = {
     "task": "t",
@@ -55,6 +55,16 @@ def test_what_is_not_a_score_is_not_written(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         write_scores(tmp_path / "scores.csv", [Score(**ROW | change)])
     assert not (tmp_path / "scores.csv").exists()
+
+
+def test_scores_are_made_from_values_and_columns():
+    values = {"exact_match": (50, "percent", 8), "bleu": (None, "BLEU", 8)}
+    (score,) = make_scores({"split": "test", "seed": 3}, values)
+    assert score == Score("exact_match", 50.0, "percent", 8, split="test", seed=3)
+    assert (score.subset, score.key.split, score.has({"seed": 3})) == ("all", "test", True)
+    assert not score.has({"seed": 4})
+    with pytest.raises(ValueError, match="no column accuracy"):
+        make_scores({"accuracy": 1}, values)
 
 
 def test_a_score_given_twice_is_refused(tmp_path):

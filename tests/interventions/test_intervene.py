@@ -242,7 +242,9 @@ def test_an_answer_of_the_same_text_is_right_where_the_evaluation_says_so(place,
         }
         out = tmp_path / match
         assert call(place, run_dir=run, out=out, spec=spec) == 0
-        assert json.loads((out / "intervention.json").read_text())["spec"]["match"] == match
+        assert json.loads((out / "intervention.json").read_text())["spec"]["evaluation"] == {
+            "match": match
+        }
         answers = pd.read_parquet(out / "answers.parquet")
         found[match] = answers.query("readout == 'vocabulary' and pooling == 'mean'")
 

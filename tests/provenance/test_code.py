@@ -24,6 +24,14 @@ def package(folder: Path, **changes: str) -> Path:
     return root
 
 
+def add_package(root: Path, init: str, **modules: str) -> None:
+    """Add the package d."""
+    folder = root / "workflow_scripts/d"
+    folder.mkdir()
+    for name, text in {"__init__": init, **modules}.items():
+        (folder / f"{name}.py").write_text(text)
+
+
 def of_a(root: Path) -> str:
     return digest_code(("workflow_scripts.a",), root)
 
@@ -53,29 +61,44 @@ def test_the_closure_follows_relative_imports(tmp_path: Path, words: str):
         "from workflow_scripts.d.e import h",
     ],
 )
-def test_the_code_of_a_package_is_in_the_closure(tmp_path: Path, words: str):
+@pytest.mark.parametrize("import_c", ["import workflow_scripts.c", "from ..c import VALUE"])
+def test_the_code_of_a_package_is_in_the_closure(tmp_path: Path, words: str, import_c: str):
     """That of its __init__.py, whether the package or a module in it is imported."""
     digests = set()
     for value in (1, 2):
         root = package(tmp_path, a=f"{words}\n")
-        folder = root / "workflow_scripts/d"
-        folder.mkdir()
-        (folder / "__init__.py").write_text(f"import workflow_scripts.c\n\ng = {value}\n")
-        (folder / "e.py").write_text("h = 1\n")
+        init = f"{import_c}\nfrom .f import i\n\ng = {value}\n"
+        add_package(root, init, e="h = 1\n", f="i = 1\n")
         closure = find_closure(("workflow_scripts.a",), root)
-        assert {"workflow_scripts.c", "workflow_scripts.d"} <= closure.keys()
+        reached = {f"workflow_scripts.{name}" for name in ("c", "d", "d.f")}
+        assert reached <= closure.keys()
         digests.add(of_a(root))
     assert len(digests) == 2
 
 
-def test_a_package_without_code_is_not_in_the_closure(tmp_path: Path):
+def test_the_code_of_the_outermost_package_counts(tmp_path: Path):
+    digests = set()
+    for value in (1, 2):
+        root = package(tmp_path, __init__=f"VALUE = {value}\n")
+        assert "workflow_scripts" in find_closure(("workflow_scripts.a",), root)
+        digests.add(of_a(root))
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize("text", ["", "# a licence\n", '"""What it is."""\n'])
+def test_a_package_without_code_is_not_in_the_closure(tmp_path: Path, text: str):
     root = package(tmp_path, a="from workflow_scripts.d.e import h\n")
-    folder = root / "workflow_scripts/d"
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    (folder / "e.py").write_text("h = 1\n")
+    add_package(root, text, e="h = 1\n")
     names = list(find_closure(("workflow_scripts.a",), root))
     assert names == ["workflow_scripts.a", "workflow_scripts.d.e"]
+
+
+def test_a_folder_that_is_no_package_hides_no_module(tmp_path: Path):
+    """As a folder that is left over from another branch."""
+    root = package(tmp_path)
+    (root / "workflow_scripts/b/__pycache__").mkdir(parents=True)
+    names = list(find_closure(("workflow_scripts.a",), root))
+    assert names == ["workflow_scripts.a", "workflow_scripts.b"]
 
 
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):

@@ -175,5 +175,5 @@ def test_interventions_are_given_the_rule_for_right_answers(tmp_path):
     tasks = tmp_path / "catalogue/tasks/prompts.yaml"
     tasks.write_text(tasks.read_text().replace("{match: text}", "{match: token}"))
     read_catalogue.cache_clear()
-    assert before["match"] == "text"
-    assert read_spec() == before | {"match": "token"}
+    assert before["evaluation"] == {"match": "text"}
+    assert read_spec() == before | {"evaluation": {"match": "token"}}

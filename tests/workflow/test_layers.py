@@ -117,11 +117,12 @@ class Settings(TransformerSettings):
 METRIC = '''"""Mean number of words of the outputs."""
 
 from workflow_scripts.evaluation.options.words import Options
+from workflow_scripts.evaluation.scores import make_scores
 
 
 def score_outputs(outputs, references, table, data, options: Options):
     mean = sum(len(output.split(" ")) for output in outputs) / len(outputs)
-    return [{"subset": "all", "metric": "words", "value": mean, "unit": "words", "n": len(outputs)}]
+    return make_scores({"subset": "all"}, {"words": (mean, "words", len(outputs))})
 '''
 METRIC_OPTIONS = """from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.evaluation.measures import MeasureOptions

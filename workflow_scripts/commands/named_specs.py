@@ -54,7 +54,8 @@ def _resolve_names(command: str, args: argparse.Namespace) -> None:
             )
         runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
         job_spec = resolve_analysis_job_spec(catalogue, args.paper, args.analysis, args.scale, runs)
-        if args.runs and not job_spec.runs:
+        reads_runs = job_spec.published is None
+        if args.runs and reads_runs and not job_spec.runs:
             variants = ", ".join(sorted(map(str, job_spec.entry.variants)))
             raise UserError(
                 f"analysis {args.analysis} of {args.paper} reads none of --runs; it reads runs of "

@@ -122,8 +122,9 @@ class Reporter:
             self.bar.stop()
 
     def set_total(self, total: int) -> None:
-        """Set the number of steps."""
+        """Set the number of steps, of which none is done; the time before does not count."""
         self.total = total
+        self.started = time.monotonic()
         if self.bar:
             self.bar.update(self.task, total=total)
 

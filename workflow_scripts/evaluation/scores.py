@@ -55,8 +55,8 @@ class ScoreKey(NamedTuple):
 class Score(NamedTuple):
     """A row of scores.csv. A column that does not apply is None.
 
-    n: how many values were averaged. task and protocol: empty in a part of the scores of a run,
-    which gets the names of the run later.
+    n: how many values were averaged. task, method, variant, seed and protocol: not set by what
+    measures outputs; the command that writes the scores of a run sets them.
     """
 
     metric: str
@@ -98,6 +98,7 @@ class UndefinedScore(NamedTuple):
 
     metric: str
     reason: str
+    unit: str
     n: int
     subset: str = "all"
     split: str | None = None
@@ -215,8 +216,12 @@ def make_scores(
 ) -> list[Score]:
     """Make scores with further `columns` from metric -> (value, unit, n).
 
-    n is how many values were averaged. A value of None makes no score.
+    n is how many values were averaged. A value of None makes no score. Raises ValueError for an
+    unknown column.
     """
+    unknown = sorted(columns.keys() - set(Score._fields))
+    if unknown:
+        raise ValueError(f"no column {unknown[0]} in a score table")
     scores = []
     for metric, (value, unit, n) in values.items():
         if value is not None:

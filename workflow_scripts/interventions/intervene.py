@@ -215,10 +215,10 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
 
 
 def count_cap_passes(n_blocks: int, layers: list[int], n_poolings: int) -> int:
-    """Return for how many passes through all blocks the answers to a prompt under CAP count.
+    """Estimate the work on a prompt under CAP, in passes through all blocks of the model.
 
-    It is one without CAP, and for each layer and pooling the share of the blocks from that layer
-    on. That there are fewer words than tokens is left out.
+    One pass is without CAP. Each layer and pooling takes the blocks from that layer on, as a share
+    of a pass; that a pooled prompt is shorter is left out.
     """
     shares = sum((n_blocks - layer) / n_blocks for layer in layers)
     return 1 + round(n_poolings * shares)

@@ -25,7 +25,8 @@ WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display
 class Module(NamedTuple):
     """A module of this package.
 
-    digest: the sha256 of its code without docstrings. imports: modules of this package, sorted.
+    digest: the sha256 of its code without docstrings. imports: modules of this package that it
+    imports, and the packages that it is in.
     """
 
     digest: str
@@ -34,29 +35,26 @@ class Module(NamedTuple):
 
 @cache
 def _read_module(root: Path, name: str) -> Module:
+    file = _locate_module(root, name)
+    # Relative imports of a package begin in it, those of a module in the package that it is in.
+    importer = f"{name}.{file.stem}" if file.stem == "__init__" else name
     try:
-        source = _locate_module(root, name).read_bytes()
+        source = file.read_bytes()
     except FileNotFoundError as error:
         raise UserError(
             f"there is no module {name}; write it, or correct its name in catalogue/ or papers/"
         ) from error
     digests = open_cache(Path(__file__))
-    key = hash_source(name, source)
+    key = hash_source(importer, source)
     entry = digests.get(key)
     if entry is None:
-        entry = _analyse_source(name, source)
+        entry = _analyse_source(importer, source)
         digests.add(key, entry)
     digest, names = entry
-    # Python runs the code of the packages in which a module is before that of the module.
-    packages = [name.rsplit(".", depth)[0] for depth in range(1, name.count("."))]
-    ours = [imported for imported in [*names, *packages] if _has_code(root, imported)]
+    # Python runs the code of the packages that a module is in before that of the module.
+    packages = [name.rsplit(".", depth)[0] for depth in range(1, name.count(".") + 1)]
+    ours = [imported for imported in [*names, *packages] if _locate_module(root, imported).exists()]
     return Module(digest, tuple(ours))
-
-
-def _has_code(root: Path, name: str) -> bool:
-    """Whether a name is that of a module or package with a file that is not empty."""
-    path = _locate_module(root, name)
-    return path.exists() and path.stat().st_size > 0
 
 
 def _analyse_source(name: str, source: bytes) -> tuple[str, list[str]]:
@@ -74,8 +72,13 @@ def _analyse_source(name: str, source: bytes) -> tuple[str, list[str]]:
             imports.add(module)
             imports |= {f"{module}.{alias.name}" for alias in node.names}
         _remove_docstring(node)
-    digest = hashlib.sha256(repr(_make_plain(tree)).encode()).hexdigest()
-    return digest, [imported for imported in sorted(imports) if imported.startswith(f"{PACKAGE}.")]
+    return _digest_tree(tree), [
+        imported for imported in sorted(imports) if imported.startswith(f"{PACKAGE}.")
+    ]
+
+
+def _digest_tree(tree: ast.Module) -> str:
+    return hashlib.sha256(repr(_make_plain(tree)).encode()).hexdigest()
 
 
 def _name_imported_module(importer: str, node: ast.ImportFrom) -> str:
@@ -132,14 +135,19 @@ def _make_plain(node: object) -> object:
 def _locate_module(root: Path, name: str) -> Path:
     """Return the file of a module, or of a package, which has code in its __init__.py."""
     path = root / Path(*name.split("."))
-    if path.is_dir():
-        return path / "__init__.py"
+    package_file = path / "__init__.py"
+    if package_file.exists():
+        return package_file
     return path.with_suffix(".py")
 
 
 @cache
 def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
-    """Return name -> digest of the modules of this package that `modules` are or import."""
+    """Return name -> digest of the modules of this package that `modules` are or import.
+
+    Those without code, such as most __init__.py, are left out.
+    """
+    without_code = _digest_tree(ast.parse(""))
     digests: dict[str, str] = {}
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
@@ -149,7 +157,7 @@ def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, st
         module = _read_module(root, name)
         digests[name] = module.digest
         waiting += module.imports
-    return dict(sorted(digests.items()))
+    return {name: digest for name, digest in sorted(digests.items()) if digest != without_code}
 
 
 def _has_effect(module: str) -> bool:

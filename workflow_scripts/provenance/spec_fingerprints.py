@@ -30,9 +30,9 @@ FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[
 class Fingerprint:
     """A spec and code.
 
-    `spec` is JSON content, such as a resolved spec; `entry_points` are modules of the code.
-    `settings` are the classes of the sections of `spec` that lack what has its default; an empty
-    name is that of the whole spec.
+    `spec` is JSON content, such as a resolved spec; `entry_points` are the modules that a job
+    begins with. `settings` are the classes of the sections of `spec` that lack what has its
+    default; the empty name is that of what is in no section.
     """
 
     spec: Any
@@ -163,7 +163,7 @@ def fingerprint_intervention(settings: Intervention, match: str, spec: ModelSpec
     """
     modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
     fingerprint = _fingerprint_scoring(settings, spec, modules)
-    return replace(fingerprint, spec=fingerprint.spec | {"match": match})
+    return replace(fingerprint, spec=fingerprint.spec | {"evaluation": {"match": match}})
 
 
 def fingerprint_analysis(

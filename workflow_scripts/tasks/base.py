@@ -196,9 +196,8 @@ class TaskKind(ABC):
     """How models of a kind of task are loaded and scored.
 
     Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry
-    run reads. What trains a model is `set_up_training` in its training_setup.py: the fingerprint of
-    a training holds that module, and the one of an evaluation kind.py, so that a change of the
-    scoring trains nothing again.
+    run reads. What trains a model is `set_up_training` in its training_setup.py. A change of that
+    module trains the models again; a change of kind.py only scores them again.
     """
 
     @abstractmethod

@@ -8,8 +8,6 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.snakemake_job import RUN_RULES
 from workflow_scripts.workflow.wildcards import read_run_name
 
-# Rules with one job per run.
-
 
 def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[VariantKey, int]:
     """Return variant -> place of the first primary claim that it decides, in the papers' order.

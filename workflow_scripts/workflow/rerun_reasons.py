@@ -104,7 +104,8 @@ def _find_place(catalogue: Catalogue, job: SnakemakeJob, key: str) -> str | None
     """
     wildcards = job.wildcards
     section, _, entry = key.partition(".")
-    if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
+    is_of_run = job.rule in ("search", "train") and section in SECTIONS_OF_RUNS
+    if is_of_run or key == "evaluation.match":
         # A search has no seed in its name, and the settings have the same places for all seeds.
         run = read_variant_key(wildcards).make_run(seed=0)
         settings = merge_settings(catalogue, run, wildcards["scale"])[section]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.workflow.wildcards import read_run_name
 
+# Rules with one job per run.
 RUN_RULES = ("train", "evaluate", "intervene")
 
 

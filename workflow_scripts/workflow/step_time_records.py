@@ -15,18 +15,9 @@ from workflow_scripts.common.result_folders import ResultsFolder, RunFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.run_spec import read_run_spec
-from workflow_scripts.workflow.step_times import STEP_TIMES, select_sizes
+from workflow_scripts.workflow.step_times import STEP_TIME_COLUMNS, STEP_TIMES, select_sizes
 
 NAMES = ("scale", "task", "method", "variant", "device", "precision")
-STEP_TIME_COLUMNS = (
-    *NAMES,
-    "processes",
-    "seconds_per_step",
-    "epoch_steps",
-    "checkpoint_bytes",
-    "gpu_bytes",
-    "cpu",
-)
 # What is read of a record.json.
 MEASURED = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
 

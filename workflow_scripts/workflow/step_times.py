@@ -21,6 +21,20 @@ from workflow_scripts.tasks.run_spec import HubModel, RunSpec
 from workflow_scripts.training.settings import TextTraining, Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
+STEP_TIME_COLUMNS = (
+    "scale",
+    "task",
+    "method",
+    "variant",
+    "device",
+    "precision",
+    "processes",
+    "seconds_per_step",
+    "epoch_steps",
+    "checkpoint_bytes",
+    "gpu_bytes",
+    "cpu",
+)
 
 
 @dataclass(frozen=True)
@@ -71,8 +85,9 @@ def read_step_times(catalogue: Catalogue, gpu_speed: float = 1.0) -> "StepTimes"
     Its seconds on a GPU are those of an H100, and are divided by `gpu_speed`, the speed of another
     GPU in relation to it.
     """
-    rows = [_parse_row(row, gpu_speed) for row in read_csv(STEP_TIMES)]
-    return StepTimes(catalogue, rows)
+    rows = read_csv(STEP_TIMES, STEP_TIME_COLUMNS)
+    parsed = [_parse_row(row, gpu_speed) for row in rows]
+    return StepTimes(catalogue, parsed)
 
 
 def _parse_row(row: dict[str, str], gpu_speed: float) -> MeasuredTrainings:

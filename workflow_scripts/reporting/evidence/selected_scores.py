@@ -19,10 +19,11 @@ DEPTH = re.compile(r"\d+(\.\d+)?%")
 
 @dataclass(frozen=True)
 class ScoreSelection:
-    """The columns of scores that a cell fixes.
+    """The columns of scores that a cell fixes; None leaves a column free.
 
-    None is any value; of `intervention` it is none. layer: a block, or a depth such as "25%", which
-    is the measured block nearest to that share of the deepest one.
+    But None as `intervention` selects scores without an intervention, and None as `readout` those
+    of the best checkpoint, if there are any. layer: a block, or a depth such as "25%", which is the
+    measured block nearest to that share of the deepest one.
     """
 
     task: str | None = None
@@ -52,7 +53,7 @@ class ScoreSelection:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The columns that have one value, with it."""
+        """Column -> value, of the columns that are not None."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in columns.items() if value is not None}
 

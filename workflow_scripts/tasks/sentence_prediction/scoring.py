@@ -99,5 +99,5 @@ def score_subsets(
         for metric, value in values.items():
             scores.append(Score(metric, value, "percent", n, subset))
         for metric, reason in reasons.items():
-            undefined.append(UndefinedScore(metric, reason, n, subset))
+            undefined.append(UndefinedScore(metric, reason, "percent", n, subset))
     return SubsetScores(scores, undefined)
