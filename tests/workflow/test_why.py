@@ -6,7 +6,11 @@ import shutil
 
 import pytest
 
+from tests.training.toy import ROOT
 from tests.workflow.projects import DATA, RUN, SCORES, TRAINED, Project, pretend
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.workflow.rerun_reasons import locate_setting
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 
 def why(project: Project, *arguments: str) -> list[str]:
@@ -34,6 +38,15 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
         "which is rerun too"
     )
     assert last == "2 jobs would run at scale demo, 1 of them for a reason of their own"
+
+
+def test_the_rule_for_right_answers_of_interventions_is_a_setting_of_the_evaluation():
+    wildcards = {"scale": "small", "task": "sst", "method": "gpt2-small", "variant": "ft"}
+    job = SnakemakeJob("intervene", wildcards | {"seed": "seed-101"})
+    place = locate_setting(load_catalogue(ROOT), job, "evaluation.match")
+    assert re.fullmatch(
+        r" \(catalogue/tasks/prompts\.yaml:\d+: sst\)", place.replace(f"{ROOT}/", "")
+    )
 
 
 @pytest.mark.slow
