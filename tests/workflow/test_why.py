@@ -8,8 +8,8 @@ import pytest
 
 from tests.training.toy import ROOT
 from tests.workflow.projects import DATA, RUN, SCORES, TRAINED, Project, pretend
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.workflow.rerun_reasons import locate_setting
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons, locate_setting
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 
@@ -47,6 +47,27 @@ def test_the_rule_for_right_answers_of_interventions_is_a_setting_of_the_evaluat
     assert re.fullmatch(
         r" \(catalogue/tasks/prompts\.yaml:\d+: sst\)", place.replace(f"{ROOT}/", "")
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Updated input files: a.csv", ["a.csv changed after it was read"]),
+        ("Finished (was: Updated input files: a.csv)", ["a.csv changed after it was read"]),
+        ("Finished (was: Input files updated by another job: a.csv)", []),
+        (
+            "Finished (was: Code has changed; Updated input files: a.csv)",
+            ["Code has changed", "a.csv changed after it was read"],
+        ),
+        ("Forced execution", ["is forced, or was stopped before its result was recorded"]),
+    ],
+)
+def test_reasons_of_snakemake_are_said_in_our_words(tmp_path, reason, said):
+    """A dry run, which has counted its jobs as done, gives them in brackets."""
+    (tmp_path / "page.html").touch()
+    job = SnakemakeJob("page", {"scale": "small"}, ["a.csv"], [f"{tmp_path}/page.html"], reason)
+    catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
+    assert list(find_rerun_reasons(catalogue, config, job, set())) == said
 
 
 @pytest.mark.slow

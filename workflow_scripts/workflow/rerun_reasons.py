@@ -18,6 +18,8 @@ from workflow_scripts.workflow.wildcards import read_variant_key
 
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
+# How Snakemake gives the reason of a job that a dry run has counted as done.
+FINISHED = re.compile(r"Finished \(was: (.*)\)", re.DOTALL)
 
 
 def find_rerun_reasons(
@@ -36,7 +38,8 @@ def find_rerun_reasons(
         yield f"{join_first(missing, ', ')} {verb} missing"
     changes = find_fingerprint_changes(catalogue, config, job)
     yield from changes
-    for reason in job.reason.split("; "):
+    finished = FINISHED.fullmatch(job.reason)
+    for reason in (finished[1] if finished else job.reason).split("; "):
         kind, _, details = reason.partition(": ")
         if kind == "Updated input files":
             changed_files = sorted(set(details.split(", ")) - rerun_files)
@@ -45,6 +48,8 @@ def find_rerun_reasons(
         elif kind == "Params have changed since last execution":
             if not changes:  # else they explain it: the fingerprint is one of the parameters
                 yield from describe_parameter_changes(details)
+        elif kind == "Forced execution":
+            yield "is forced, or was stopped before its result was recorded"
         elif kind not in ("", "Missing output files", "Input files updated by another job"):
             yield reason
 
