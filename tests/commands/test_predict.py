@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from tests.data.file_server import serving
 from tests.reporting.reference import REFERENCE
+from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.result_folders import ModelFolder, ReleaseFolder
@@ -164,3 +165,15 @@ def test_without_a_release_it_says_that_none_is_published(monkeypatch, capsys):
     monkeypatch.delenv("RECOMPOSE_MIRROR", raising=False)
     assert main(["fetch", RUN]) == 1
     assert "no release of trained models is published" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run", "trained"),
+    [
+        ("bird/cat/mix@paws/seed-1", "paws/cat/mix/seed-1"),
+        ("sst/gpt2-small/ft@start/seed-21", "sst/gpt2-small/ft/seed-21"),
+    ],
+)
+def test_given_weights_are_answered_with_the_name_of_their_training(run, trained, capsys):
+    assert main(["predict", run, "a text"]) == 1
+    assert_one_error(capsys.readouterr().err, f"trains nothing; name {trained}")

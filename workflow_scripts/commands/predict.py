@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS, ModelFolder, ResultsFolder
-from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import check_run
 from workflow_scripts.config.loading import load_catalogue
@@ -68,7 +68,10 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
         return read_checkpoint(args.run)
     run = Run.parse(args.run)
     if run.weights:
-        raise UserError(f"{run} scores given weights and trains nothing; name their training")
+        trained = run.training
+        if run.weights != START:
+            trained = trained._replace(task=run.weights)
+        raise UserError(f"{run} scores given weights and trains nothing; name {trained}")
     results = ResultsFolder(args.results)
     own = results.scale(args.scale).run(run)
     committed = results.export(args.scale).model(run)
