@@ -229,7 +229,7 @@ def evaluate_cap(
 ) -> None:
     """Record the answers under CAP by block, pooling and readout, in `subject`.
 
-    passes: those for which a prompt counts in the progress, of `count_cap_passes`.
+    passes: how many each prompt adds to the progress, as `count_cap_passes` estimates them.
     """
     buckets = bucket_texts(subject.prompts.length, BATCH_TOKENS)
 

@@ -30,9 +30,9 @@ FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[
 class Fingerprint:
     """A spec and code.
 
-    `spec` is JSON content, such as a resolved spec; `entry_points` are the modules that a job
-    begins with. `settings` are the classes of the sections of `spec` that lack what has its
-    default; the empty name is that of what is in no section.
+    spec: JSON content, such as a resolved spec. entry_points: the modules that a job begins with.
+    settings: section of `spec` -> class of its settings, of which `spec` lacks those that have
+    their default; under "" that of the settings in no section.
     """
 
     spec: Any

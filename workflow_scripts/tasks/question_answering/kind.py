@@ -94,7 +94,7 @@ class Kind(TaskKind):
 
 
 def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[Score]:
-    """Return the scores of a split: items are those of its rows, values those of MEASURES."""
+    """Return the scores of a split. items: of its rows. values_of: measure -> value of each row."""
     rows_by_prefix = {"": list(range(len(items)))}
     if any("-" in item for item in items):
         rows_by_prefix["adversarial_"] = select_worst_variants(items, values_of["f1"])
