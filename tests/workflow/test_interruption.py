@@ -13,10 +13,16 @@ from pathlib import Path
 import pytest
 
 from tests.limits import HANGS
-from tests.workflow.projects import RUN, SCORES, Project
+from tests.workflow.projects import DATA, RUN, SCORES, Project
 from tests.workflow.projects import TRAINED as TARGET
 
-REFUSED = "error: another ./reproduce is running in this folder; wait until it ends"
+REFUSED = (
+    "error: another ./reproduce is running in this folder; wait until it ends, or stop it: kill"
+)
+REFUSED_ALONE = (
+    "error: Snakemake of another ./reproduce is running in this folder; wait until it ends"
+)
+KEPT = "1 result was written as an earlier call was stopped, and stays:"
 
 
 @pytest.fixture
@@ -60,7 +66,11 @@ def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training
     process = started(long_run)
     try:
         beside = long_run.reproduce(TARGET)
-        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", f"{REFUSED}\n")
+        assert (beside.returncode, beside.stdout, beside.stderr) == (
+            1,
+            "",
+            f"{REFUSED} {process.pid}\n",
+        )
         dry = long_run.reproduce("-n", TARGET)
         assert (dry.returncode, dry.stdout.splitlines()[-1]) == (
             0,
@@ -80,7 +90,14 @@ def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training
 @pytest.mark.faults
 def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     process = started(long_run)
-    os.killpg(process.pid, signal.SIGKILL)
+    snakemake = find_snakemake(process)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=HANGS)
+        beside = long_run.reproduce(TARGET)
+    finally:
+        os.killpg(snakemake, signal.SIGKILL)
+    assert (beside.returncode, beside.stderr) == (1, f"{REFUSED_ALONE}\n")
     wait_for_end_of(process)
     assert list((long_run.root / ".snakemake").glob("locks/*")), (
         "this test needs a lock that was left"
@@ -101,7 +118,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
         for _ in range(2)
     ]
     said = {call.wait(timeout=HANGS): call.communicate()[1] for call in calls}
-    assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
+    assert said.keys() == {0, 1} and said[1].startswith(REFUSED) and "3 jobs done" in said[0]
 
 
 @pytest.mark.faults
@@ -125,14 +142,27 @@ def test_where_the_file_system_has_no_locks_those_of_snakemake_count(
     assert not lock.exists()
 
 
+def find_child(process: int) -> int:
+    (child,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(child)
+
+
+def find_snakemake(process: subprocess.Popen[str]) -> int:
+    """Snakemake is the child of the process that ./reproduce waits for."""
+    return find_child(find_child(process.pid))
+
+
+def find_trainer(project: Project) -> int:
+    (lock,) = (project.root / f"results/demo/state/{RUN}").glob("*/lock")
+    return int(lock.read_text().split()[0])
+
+
 @contextmanager
 def orphan(project: Project) -> Iterator[int]:
     """The process of a training whose Snakemake was killed while it trained."""
     process = started(project)
-    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (snakemake,) = [int(child) for child in listed]
-    (lock,) = (project.root / f"results/demo/state/{RUN}").glob("*/lock")
-    trainer = int(lock.read_text().split()[0])
+    snakemake = find_snakemake(process)
+    trainer = find_trainer(project)
     os.kill(snakemake, signal.SIGKILL)
     process.wait(timeout=HANGS)  # its stderr stays open: the training has it too
     try:
@@ -175,19 +205,97 @@ def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(l
 
 
 @pytest.mark.faults
-def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(project):
+def test_what_a_training_made_whose_snakemake_was_killed_stays(project):
     """Snakemake alone would train the run again, since it did not see the end of the job."""
     project.set_demo_steps(300)
-    with orphan(project):
+    with orphan(project) as trainer:
         wait_until((project.root / TARGET).exists)
+        wait_until(lambda: has_ended(trainer))
     before = (project.root / TARGET).read_bytes()
+    assert f"{KEPT} train {RUN}" in project.reproduce("-n", TARGET).stderr.splitlines()
+    done = project.make(TARGET)
+    assert f"{KEPT} train {RUN}" in done.stderr.splitlines()
+    assert "Nothing to be done" in done.stderr and (project.root / TARGET).read_bytes() == before
+
+
+@pytest.mark.faults
+def test_ctrl_c_just_after_a_training_has_written_its_results_keeps_them(project):
+    """Its process still ends, and Snakemake has not seen its end."""
+    project.set_demo_steps(300)
+    written = project.root / TARGET
+    process = started(project)
+    while process.poll() is None and not written.exists():
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGINT)
+    wait_for_end_of(process)
+    assert process.returncode != 0
+    before = written.read_bytes()
+    done = project.make(TARGET)
+    assert f"{KEPT} train {RUN}" in done.stderr.splitlines()
+    assert "Nothing to be done" in done.stderr and written.read_bytes() == before
+
+
+@pytest.mark.faults
+def test_results_of_other_settings_or_older_than_their_data_are_made_again(project):
+    project.set_demo_steps(300)
+    with orphan(project) as trainer:
+        wait_until((project.root / TARGET).exists)
+        wait_until(lambda: has_ended(trainer))
+    data = project.root / DATA / "dataset.json"
+    made = data.stat().st_mtime
+    os.utime(data, (made + 3600, made + 3600))
+    assert record_written(project) == ""
+    os.utime(data, (made, made))
+    for file in ("kinds.yaml", "scan.yaml"):
+        project.edit(f"catalogue/tasks/{file}", "max_steps: 300,", "max_steps: 3,")
+    assert record_written(project) == ""
     assert "1 job: 1 train (not run: -n)" in project.reproduce("-n", TARGET).stdout
-    assert project.command("check").returncode == 0
-    project.make("--touch", TARGET)
-    assert (
-        "Nothing to be done" in project.reproduce(TARGET).stderr
-        and (project.root / TARGET).read_bytes() == before
-    )
+    for file in ("kinds.yaml", "scan.yaml"):
+        project.edit(f"catalogue/tasks/{file}", "max_steps: 3,", "max_steps: 300,")
+    done = project.make(TARGET)
+    assert f"{KEPT} train {RUN}" in done.stderr.splitlines()
+    assert "Nothing to be done" in done.stderr
+
+
+def record_written(project: Project) -> str:
+    done = project.command("record-written", "--", TARGET)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_reproduce_alone_stops_its_jobs_too(long_run, number):
+    process = started(long_run)
+    snakemake = find_snakemake(process)
+    trainer = find_trainer(long_run)
+    os.kill(process.pid, number)
+    said = wait_for_end_of(process)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert has_ended(trainer) and has_ended(snakemake)
+    assert "Traceback" not in said and saved_state(long_run.root)
+    assert not list((long_run.root / ".snakemake").glob("locks/*"))
+
+
+@pytest.mark.faults
+def test_ctrl_z_suspends_a_training_too(long_run):
+    process = started(long_run)
+    trainer = find_trainer(long_run)
+    try:
+        os.killpg(process.pid, signal.SIGTSTP)
+        wait_until(lambda: is_suspended(trainer))
+        os.killpg(process.pid, signal.SIGCONT)
+        wait_until(lambda: not is_suspended(trainer))
+    finally:
+        os.killpg(process.pid, signal.SIGCONT)
+        os.killpg(process.pid, signal.SIGINT)
+    wait_for_end_of(process)
+    assert saved_state(long_run.root)
+
+
+def is_suspended(process: int) -> bool:
+    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
 
 
 @pytest.mark.quick_faults

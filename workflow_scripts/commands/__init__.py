@@ -25,7 +25,8 @@ USER_COMMANDS = {
     "crate": "pack results and provenance as a Workflow Run RO-Crate",
 }
 INNER_COMMANDS = {
-    "run": "run Snakemake in a limited time, or with jobs that share one GPU",
+    "record-written": "record results that were written whole as Snakemake was stopped",
+    "run": "run Snakemake so that a signal stops its jobs too",
     "show-finished": "after failures: make tables, figures and claims of what is finished",
     "show-claims": "print the results of the claims that a call names",
     "moved": "print the numbers and verdicts that the last call of ./reproduce has changed",

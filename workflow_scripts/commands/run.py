@@ -1,4 +1,7 @@
-"""Run Snakemake in a limited time, or with jobs that share one GPU. ./reproduce calls this."""
+"""Run Snakemake so that a signal stops its jobs too; in a limited time or on a shared GPU if asked.
+
+./reproduce calls this.
+"""
 
 import argparse
 import os
@@ -7,16 +10,12 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.workflow.gpu_sharing import prepare_gpu, run_mps
-from workflow_scripts.workflow.limited_run import LimitedRun
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
-    collect_stop_signals,
     get_snakemake_arguments,
     parse_call,
-    run_snakemake,
 )
-from workflow_scripts.workflow.time_limit import parse_duration
+from workflow_scripts.workflow.snakemake_process import collect_stop_signals, run_snakemake
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +37,10 @@ def main(args: argparse.Namespace) -> None:
         raise UserError("--export-weights needs --finish-within, such as --finish-within 25m")
     with collect_stop_signals() as received:
         try:
-            code = run(args, received)
+            if args.finish_within is None and not args.share_gpu:
+                code = run_snakemake(get_snakemake_arguments(args), received)
+            else:
+                code = run_limited_or_shared(args, received)
         except UserError:
             # A process that Ctrl-C has ended, too, is no error.
             if not received:
@@ -47,8 +49,13 @@ def main(args: argparse.Namespace) -> None:
     sys.exit(128 + received[0] if received else code)
 
 
-def run(args: argparse.Namespace, received: list[int]) -> int:
-    """Run Snakemake as the arguments say, and return the exit code."""
+def run_limited_or_shared(args: argparse.Namespace, received: list[int]) -> int:
+    """Run Snakemake in a limited time, or with jobs that share one GPU; return the exit code."""
+    # A plain call does not wait for these imports.
+    from workflow_scripts.workflow.gpu_sharing import prepare_gpu, run_mps
+    from workflow_scripts.workflow.limited_run import LimitedRun
+    from workflow_scripts.workflow.time_limit import parse_duration
+
     started = time.time() if args.started is None else args.started
     words = get_snakemake_arguments(args)
     limit = None

@@ -29,15 +29,14 @@ from workflow_scripts.workflow.snakemake_call import (
     LOGGER,
     SnakemakeCall,
     add_snakemake_arguments,
-    collect_stop_signals,
     drop_force_words,
     format_own_call,
     get_snakemake_arguments,
     parse_call,
-    run_snakemake,
     set_config_value,
 )
 from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob, set_needed_jobs
+from workflow_scripts.workflow.snakemake_process import collect_stop_signals, run_snakemake
 
 # What is made of finished runs. No other job is started.
 SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config", "page")

@@ -31,9 +31,9 @@ from workflow_scripts.workflow.snakemake_call import (
     SnakemakeCall,
     format_own_call,
     join_targets,
-    run_snakemake,
 )
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob, set_needed_jobs
+from workflow_scripts.workflow.snakemake_process import run_snakemake
 from workflow_scripts.workflow.step_times import read_step_times
 from workflow_scripts.workflow.time_limit import (
     Machine,

@@ -1,17 +1,12 @@
-"""Read the arguments of Snakemake as it does, and run it until it ends or is asked to stop."""
+"""Read the arguments of Snakemake as it does, and change them."""
 
 import argparse
 import contextlib
 import io
-import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
@@ -22,7 +17,6 @@ from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
 
-POLL_SECONDS = 0.5
 # Words that ./reproduce adds to the user's.
 LOGGER = "--logger=terminal"
 PLACEHOLDERS = ("scale=[]", "papers=[]", "claims=[]")
@@ -208,72 +202,3 @@ def format_own_call(words: Iterable[str]) -> str:
     end = own_words.index("--") if "--" in own_words else len(own_words)
     own_words[end:end] = chosen
     return shlex.join(["./reproduce", *(word for word in own_words if word != LOGGER)])
-
-
-@contextmanager
-def collect_stop_signals() -> Iterator[list[int]]:
-    """Yield a list that receives the number of each SIGINT, SIGTERM or SIGHUP that arrives."""
-    received: list[int] = []
-
-    def add_number(number: int, _frame: object) -> None:
-        received.append(number)
-
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which nohup sets
-        numbers.append(signal.SIGHUP)
-    before = [signal.signal(number, add_number) for number in numbers]
-    try:
-        yield received
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-def run_snakemake(
-    arguments: list[str],
-    received: list[int],
-    environment: dict[str, str] | None = None,
-    stop_at: float = float("inf"),
-    kill_at: float = float("inf"),
-    watch: Callable[[], None] = lambda: None,
-) -> int:
-    """Run Snakemake, and return its exit code.
-
-    After a signal, or at `stop_at`, Snakemake and its jobs are asked to stop by SIGINT, as by
-    Ctrl-C: trainings save their state. At `kill_at` they are ended by SIGKILL. Times are those of
-    time.monotonic(). `watch` is called every POLL_SECONDS.
-    """
-    # Its own process group receives signals from here only: a second Ctrl-C disturbs no saving.
-    # close_fds: Snakemake inherits the lock of ./reproduce.
-    command = [sys.executable, "-m", "snakemake", *arguments]
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        process_group=0,
-        close_fds=False,
-    )
-    is_stopping = False
-    try:
-        while True:
-            try:
-                return process.wait(timeout=POLL_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
-            watch()
-            now = time.monotonic()
-            if not is_stopping and (received or now >= stop_at):
-                is_stopping = True
-                send_to_group(process, signal.SIGINT)
-            if now >= kill_at:
-                send_to_group(process, signal.SIGKILL)
-    finally:
-        if process.poll() is None:  # `watch` has failed
-            send_to_group(process, signal.SIGINT)
-            process.wait()
-
-
-def send_to_group(process: subprocess.Popen[bytes], number: int) -> None:
-    """Send a signal to a process and its children, unless it has just ended."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
