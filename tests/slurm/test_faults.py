@@ -100,11 +100,23 @@ def held(project: Project, *runs: str) -> Iterator[None]:
 
 def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
     """SIGKILL to ./reproduce and its Snakemake: all processes on this machine; the jobs continue."""
-    os.killpg(process.pid, signal.SIGKILL)
+    for one in list_session(process.pid):
+        os.kill(one, signal.SIGKILL)
     process.communicate(timeout=HANGS)
     assert list((project.root / ".snakemake").glob("locks/*")), (
         "this test needs a lock that was left"
     )
+
+
+def list_session(leader: int) -> list[int]:
+    """The processes of a session: Snakemake is not in the process group of ./reproduce."""
+    processes = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    found = []
+    for process in processes:
+        with suppress(ProcessLookupError):
+            if os.getsid(process) == leader:
+                found.append(process)
+    return found
 
 
 def test_jobs_of_a_killed_snakemake_are_waited_for(
