@@ -16,6 +16,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.workflow.job_hours import JobHours
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.step_times import (
@@ -23,9 +24,10 @@ from workflow_scripts.workflow.step_times import (
     StepTime,
     StepTimes,
     estimate_hours,
-    format_training_hours,
+    format_extended,
     read_step_times,
 )
+from workflow_scripts.workflow.targets import list_wildcards
 from workflow_scripts.workflow.time_limit import (
     START_SECONDS,
     TRAINING_SHARE,
@@ -71,9 +73,7 @@ def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
     # Nothing is recorded, so that all hours are of counted FLOPs.
-    assert re.search(
-        r"^  GPU-hours  [0-9,]+-[0-9,]+, with scoring and searches$", done.stdout, re.M
-    )
+    assert re.search(r"^  hours      of all jobs: [0-9,]+-[0-9,]+ GPU-hours", done.stdout, re.M)
     assert re.search(r"^  GPU memory [0-9.]+ GB at most, estimated, by ", done.stdout, re.M)
     assert "about 90 GB to make large data sets" in done.stdout
 
@@ -96,7 +96,7 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     capsys.readouterr()
     assert main(["plan"]) == 0
     said = capsys.readouterr().out
-    assert "of CPU threads" in said and "GPU memory" not in said
+    assert "; or on a GPU: " in said and "GPU memory" not in said
     write_run(project, "scan-jump-x2/transformer/default/seed-4", "cuda", 0.1)
     assert main(["plan", "--record"]) == 0 == main(["plan"])
     assert "  GPU memory 3.0 GB at most, as measured\n" in capsys.readouterr().out
@@ -228,14 +228,16 @@ def test_a_method_without_a_record_takes_the_time_of_the_one_that_it_extends(
     assert times.find(run, "small", "cpu") == StepTime(4, 1, "bert")
     assert times.find(larger, "small", "cpu") is None
 
-    config = load_config({"scale": "small"})
-    text = format_training_hours(load_catalogue(), config, [run, larger], "cpu")
-    hours, _, rest = text.partition(" ")
-    assert float(hours) == pytest.approx(4 * 3500 / 3600, rel=0.05)
-    assert rest == (
-        "(by what they extend: roberta-style as bert) + 1 run without a recorded step time"
-    )
-    assert format_training_hours(load_catalogue(), config, [], "cpu") == "0"
+    catalogue, config = load_catalogue(), load_config({"scale": "small"})
+    text = format_extended(catalogue, config, [run, larger], "cpu")
+    assert text == " (by what they extend: roberta-style as bert)"
+    assert format_extended(catalogue, config, [larger], "cpu") == ""
+    jobs = [
+        SnakemakeJob("train", {"scale": "small", **list_wildcards(key)}) for key in (run, larger)
+    ]
+    work = JobHours(catalogue, config, "cpu").sum_jobs(jobs)
+    assert work.hours.upper == pytest.approx((8 + 1.2 * 4 * 3500) / 3600)
+    assert work.format_time("cpu") == "4.7 core-hours and 1 job of unknown time"
 
 
 def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu(project: Path):

@@ -1,6 +1,7 @@
 """The last lines of ./reproduce."""
 
 import csv
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,12 @@ from workflow_scripts.commands.summary import format_time_taken
 from workflow_scripts.common.files import write_json
 
 CONFIG = {"papers": ["cat"], "scale": "small"}
+NEXT = [
+    ".venv/bin/python -m workflow_scripts verify cat/comp-over-bert-bird",
+    "./reproduce --claim cat/comp-over-bert-bird --scale small",
+    "./reproduce --papers cat --scale small",
+    ".venv/bin/python -m workflow_scripts plan --scale full",
+]
 
 
 @pytest.fixture
@@ -68,8 +75,11 @@ def test_the_demo_ends_with_what_works_and_with_the_committed_verdicts(checkout,
         )
     for verdict in ("reproduced", "not reproduced", "inconclusive"):
         assert f"{counts[verdict]} {verdict}" in verdicts
-    assert page == "Page: results/demo/index.html"
-    assert len(more) == 4 and all("./reproduce" in line or "plan" in line for line in more[1:])
+    assert page == (
+        "Page: results/demo/index.html (cat alone; ./reproduce --finished shows all papers of "
+        "config.yaml)"
+    )
+    assert [line.partition("#")[0].strip() for line in more] == ["Next:", *NEXT]
     assert not any("no verdict" in line for line in [first, verdicts, *more])
 
 
@@ -87,22 +97,62 @@ def test_a_scale_with_verdicts_ends_with_its_primary_claims(checkout, capsys):
     with open(folder / "claims.csv", newline="") as stream:
         primary = [row for row in csv.DictReader(stream) if row["role"] == "primary"]
     named = [
-        line for line in lines if line.startswith("  ") and ": " in line and "/" in line.split()[0]
+        line
+        for line in lines[: lines.index("Next:")]
+        if line.startswith("  ") and ": " in line and "/" in line.split()[0]
     ]
     assert len(named) == 10  # the first of the decided ones
     verdict_of = {f"{row['paper']}/{row['claim']}": row["verdict"] for row in primary}
     for line in named:
         name, _, said = line.strip().partition(" ")
         assert said.strip().startswith(f"{verdict_of[name]}: ")
-    assert len(lines) <= 21
+    assert len(lines) <= 22
     assert not any(line.startswith("The papers, by") for line in lines)
+
+
+def read_hours(line: str) -> float:
+    return float(re.search(r": ([\d.]+) core-hours$", line)[1])
+
+
+def test_each_next_command_says_what_it_takes_and_readme_has_it(checkout, capsys):
+    """The hours are those of `plan`."""
+    add_results(checkout, "demo")
+    lines = summarise(capsys, "--", "--config", "scale=demo")
+    verify, claim, paper, plan = lines[lines.index("Next:") + 1 :]
+    assert verify.endswith("# a verdict again from its committed scores: seconds")
+    assert plan.endswith("# what the papers' own models cost: seconds")
+    assert main(["plan", "--scale", "small", "cat/comp-over-bert-bird", "cat"]) == 0
+    of_claim, of_paper = capsys.readouterr().out.splitlines()[1:3]
+    assert read_hours(claim) == float(of_claim.split()[3])
+    assert read_hours(paper) == float(of_paper.split()[3])
+    assert read_hours(claim) < read_hours(paper) < 20
+    assert lines[lines.index("Next:") - 1] == "Page: results/demo/index.html"
+    readme = (ROOT / "README.md").read_text()
+    for line in lines[lines.index("Next:") + 1 :]:
+        command, _, _ = line.partition("#")
+        assert f"    {command.strip()} " in readme or f"    {command.strip()}\n" in readme
+
+
+def test_after_a_failure_no_further_command_is_named(checkout, capsys):
+    add_results(checkout, "demo")
+    lines = summarise(capsys, "--failed", "--", "--config", "papers=[cat]", "scale=demo")
+    assert lines[-1].startswith("Page: ") and "Next:" not in lines
+
+
+def test_where_no_plan_is_for_the_scale_the_summary_says_so(checkout, capsys):
+    add_results(checkout, "full")
+    lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]", "scale=full")
+    assert "At full no claim is primary: the analysis plans are for small" in lines
+    add_results(checkout, "small")
+    lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]", "scale=small")
+    assert not any("no claim is primary" in line for line in lines)
 
 
 def test_what_is_unfinished_is_no_success(checkout, capsys):
     folder = add_results(checkout, "demo")
     write_json(folder / "unfinished.json", {})
-    first, *_ = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]")
-    assert first.startswith("Finished so far: ")
+    first, *more = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[cat]")
+    assert first.startswith("Finished so far: ") and "Next:" not in more
 
 
 def test_nothing_is_said_of_a_scale_that_was_never_finished(checkout, capsys):
@@ -125,12 +175,13 @@ def test_a_call_for_ones_own_paper_goes_on_with_that_paper(checkout, capsys):
     capsys.readouterr()
     lines = summarise(capsys, "--seconds", "60", "--", "--config", "papers=[mine]", "scale=demo")
     assert not any("results/reference" in line for line in lines)
-    page = lines.index("Page: results/demo/index.html")
+    (page,) = (number for number, line in enumerate(lines) if line.startswith("Page: "))
+    assert lines[page].startswith("Page: results/demo/index.html (mine alone; ")
     assert lines[page - 1] == "Table: results/demo/tables/mine/table1.md"
     commands = [line.partition("#")[0].strip() for line in lines[lines.index("Next:") + 1 :]]
     assert commands[:2] == [
-        "./reproduce --papers mine --scale small",
         "./reproduce --claim mine/transformer-above-half --scale small",
+        "./reproduce --papers mine --scale small",
     ]
 
 
@@ -140,4 +191,4 @@ def test_with_a_committed_paper_the_committed_verdicts_are_said(checkout, capsys
     words = ("--config", "papers=[mine,cat]", "scale=demo")
     lines = summarise(capsys, "--seconds", "60", "--", *words)
     assert [line for line in lines if line.startswith("The papers, by results/reference/small")]
-    assert not any("mine" in line or line.startswith("Table: ") for line in lines)
+    assert not any("/mine" in line or line.startswith("Table: ") for line in lines)

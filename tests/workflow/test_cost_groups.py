@@ -15,7 +15,9 @@ from workflow_scripts.workflow.cost_groups import (
     find_cost_groups,
     list_cost_groups,
 )
-from workflow_scripts.workflow.gpu_hours import CostItem, HoursRange
+from workflow_scripts.workflow.gpu_hours import HoursRange
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.targets import list_wildcards
 
 
 def make_config(*papers: str):
@@ -27,14 +29,17 @@ def make_run(number: int) -> Run:
 
 
 def make_claim(name: str, numbers: tuple[int, ...], kind: str = "paper") -> CostGroup:
-    return CostGroup(name, kind, frozenset(map(make_run, numbers)))
+    runs = frozenset(map(make_run, numbers))
+    jobs = tuple(SnakemakeJob("train", list_wildcards(run)) for run in runs)
+    return CostGroup(name, kind, runs, jobs)
 
 
-def estimate_items(hours: dict[int, float]):
+def make_estimate(hours: dict[int, float]):
     """An estimate by which the run with seed n takes hours[n], at the upper end."""
 
-    def estimate(runs) -> dict[CostItem, HoursRange]:
-        return {CostItem(run): HoursRange(hours[run.seed] / 2, hours[run.seed]) for run in runs}
+    def estimate(job: SnakemakeJob) -> HoursRange:
+        assert job.run
+        return HoursRange(hours[job.run.seed] / 2, hours[job.run.seed])
 
     return estimate
 
@@ -48,7 +53,7 @@ def test_runs_that_claims_share_count_once_and_primary_claims_come_first():
     hours = {1: 10.0, 2: 1.0, 3: 4.0, 4: 100.0}
     cheap, shared = make_claim("a/cheap", (2,)), make_claim("a/shared", (1, 2, 3))
     primary, large = make_claim("a/primary", (1, 2), "primary"), make_claim("a/large", (4,))
-    chosen = choose_claims([cheap, shared, large, primary], estimate_items(hours), 20)
+    chosen = choose_claims([cheap, shared, large, primary], make_estimate(hours), 20)
     shown = [(entry.group.name, entry.added.upper, entry.total.upper) for entry in chosen]
     assert shown == [("a/primary", 11, 11), ("a/cheap", 0, 11), ("a/shared", 4, 15)]
     assert chosen[0].added == HoursRange(5.5, 11)
@@ -64,7 +69,7 @@ def test_a_choice_fits_and_nothing_more_fits(seed: int):
         runs = tuple(rng.sample(range(9), rng.randint(1, 4)))
         groups.append(make_claim(f"a/{number}", runs, rng.choice(kinds)))
     budget = rng.uniform(0, 40)
-    chosen = choose_claims(groups, estimate_items(hours), budget)
+    chosen = choose_claims(groups, make_estimate(hours), budget)
     names = [entry.group.name for entry in chosen]
     taken = [group for group in groups if group.name in names]
     assert len(set(names)) == len(names)
@@ -89,7 +94,7 @@ def test_of_claims_that_share_no_run_as_many_as_possible_are_chosen(seed: int):
         for some in itertools.combinations(groups, size)
         if sum_by_hand(some, hours) <= budget
     )
-    assert len(choose_claims(groups, estimate_items(hours), budget)) == most
+    assert len(choose_claims(groups, make_estimate(hours), budget)) == most
 
 
 def test_groups_are_found_by_name():

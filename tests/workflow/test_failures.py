@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from workflow_scripts.commands.show_finished import describe_failures, group_failures
 from workflow_scripts.workflow.failures import (
     NOT_STARTED,
     FailedJob,
@@ -96,3 +97,29 @@ def test_failed_jobs_of_the_logger(tmp_path: Path):
     assert read_failed_jobs(file) == []
     file.write_text(json.dumps([failed("claims", scale="full").model_dump()]))
     assert read_failed_jobs(file) == [failed("claims", scale="full")]
+
+
+def test_jobs_that_failed_for_the_same_reason_share_a_line():
+    """The name of a job in its message is no other reason."""
+    failures = []
+    for seed in range(1, 9):
+        names = RUN | {"seed": f"seed-{seed}"}
+        message = f"error: idm/gemma-2b/ft/seed-{seed}: data.parquet cannot be read"
+        failures.append(failed("train", message, **names))
+    failures.append(failed("train", "error: another", **RUN | {"seed": "seed-9"}))
+    failures.append(failed("evaluate", failures[0].message, **RUN))
+    groups = group_failures(failures)
+    assert [len(group) for group in groups] == [8, 1, 1]
+    assert describe_failures(groups[0], runs=8) == (
+        "error: 8 trainings failed, 8 runs not finished: idm/gemma-2b/ft/seed-1: data.parquet "
+        "cannot be read (idm/gemma-2b/ft/seed-1, idm/gemma-2b/ft/seed-2, idm/gemma-2b/ft/seed-3 "
+        "and 5 more; the first log: a.log)"
+    )
+    assert describe_failures(groups[1], runs=1) == (
+        "error: train idm/gemma-2b/ft/seed-9 failed, 1 run not finished: another (a.log)"
+    )
+    stopped = [failed("train", "step 1", "TIMEOUT", **RUN | {"seed": f"seed-{n}"}) for n in (1, 2)]
+    (group,) = group_failures(stopped)
+    assert describe_failures(group, runs=0).startswith(
+        "error: 2 trainings reached their time limit: step 1 (idm/gemma-2b/ft/seed-1, "
+    )

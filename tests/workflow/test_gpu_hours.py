@@ -21,6 +21,8 @@ from workflow_scripts.workflow.gpu_hours import (
     make_count_key,
     read_counts,
 )
+from workflow_scripts.workflow.job_hours import JobHours
+from workflow_scripts.workflow.planned_jobs import list_run_jobs
 
 PEAKS = {"fp32": 67e12, "tf32": 494.7e12, "bf16": 989.4e12}  # of NVIDIA's data sheet, dense
 
@@ -38,6 +40,15 @@ def make_estimates(**settings) -> GpuHours:
     catalogue = load_catalogue()
     config = load_config({"scale": "full", "papers": list(catalogue.papers)} | settings)
     return GpuHours(catalogue, config, refuse_count)
+
+
+def sum_hours(estimates: GpuHours, runs: list[Run], *, intervened: bool = False) -> HoursRange:
+    """Of all jobs on runs, as `plan` sums them: searches, trainings, evaluations, interventions."""
+    catalogue, config = estimates.catalogue, estimates.config
+    jobs = list_run_jobs(catalogue, config, runs, runs, runs if intervened else [])
+    tasks = {run.task for run in runs}  # a search may start from one more training of another task
+    jobs = [job for job in jobs if job.wildcards["task"] in tasks]
+    return JobHours(catalogue, config, "cuda", estimates).sum_jobs(jobs).hours
 
 
 def list_measured() -> list[tuple[dict[str, str], dict[str, str]]]:
@@ -120,11 +131,11 @@ def test_hours_of_a_measured_run_by_hand():
     ]
     updates = 100_000 * float(row["seconds_per_step"]) / 3600
     run = Run("scan-jump-x2", "transformer", "default", 1)
-    hours = estimates.estimate_run(run)
+    hours = sum_hours(estimates, [run])
     assert hours.lower == pytest.approx(1.35 * updates + 2 * 8 / 3600)
     assert hours.upper == pytest.approx(1.35 * updates + 2 * 60 / 3600)
     assert estimates.is_measured(run)
-    two_seeds = estimates.estimate_runs([run, run._replace(seed=2)])
+    two_seeds = sum_hours(estimates, [run, run._replace(seed=2)])
     assert two_seeds.upper == pytest.approx(2 * hours.upper)
 
 
@@ -139,12 +150,12 @@ def test_hours_of_an_unmeasured_run_with_a_search_by_hand():
     updates = 6176
     lower = updates * 1e12 / (0.5 * 67e12) / 3600
     upper = updates * 1e12 / (0.099 * 67e12) / 3600
-    of_run = estimates.estimate_run(run)
-    assert of_run.lower == pytest.approx(1.35 * lower + 2 * 8 / 3600)
-    assert of_run.upper == pytest.approx(1.35 * upper + 2 * 60 / 3600)
+    search = 20 * 1.2 * lower + 8 / 3600
+    assert sum_hours(estimates, [run]).lower == pytest.approx(1.35 * lower + 2 * 8 / 3600 + search)
     seeds = [run, run._replace(seed=2), run._replace(seed=3)]
     search = 20 * 1.2 * upper + 60 / 3600
-    assert estimates.estimate_runs(seeds).upper == pytest.approx(3 * of_run.upper + search)
+    of_runs = 3 * (1.35 * upper + 2 * 60 / 3600)
+    assert sum_hours(estimates, seeds).upper == pytest.approx(of_runs + search)
 
 
 def test_a_small_update_is_no_faster_than_its_operations():
@@ -163,8 +174,10 @@ def test_given_weights_are_scored_and_not_trained():
     trained = Run("idm", "gpt2-small", "ft", 1)
     given = Run("idm", "gpt2-small", "ft@start", 1)
     updates = estimates.estimate_updates(trained).upper
-    assert estimates.estimate_run(trained).upper == pytest.approx(1.85 * updates + 3 / 60)
-    assert estimates.estimate_run(given).upper == pytest.approx(0.65 * updates + 2 / 60)
+    of_trained = sum_hours(estimates, [trained], intervened=True)
+    assert of_trained.upper == pytest.approx(1.85 * updates + 3 / 60)
+    of_given = sum_hours(estimates, [given], intervened=True)
+    assert of_given.upper == pytest.approx(0.65 * updates + 2 / 60)
 
 
 def test_sizes_of_batches_are_those_of_the_settings():
@@ -199,6 +212,13 @@ def test_the_key_of_a_count_holds_what_changes_it():
 def test_ranges_are_written_with_two_digits():
     assert HoursRange(0.123, 0.124).format() == "0.12"
     assert HoursRange(248.0, 1252.0).format() == "250-1,300"
+    assert HoursRange(14.2, 14.2).format_time("core") == "14 core-hours"
+    assert HoursRange(1, 1).format_time("core") == "1 core-hour"
+    assert HoursRange(0.5, 2).format_time("GPU") == "0.5-2 GPU-hours"
+    assert HoursRange(0.5, 0.5).format_time("core") == "30 core-minutes"
+    assert HoursRange(0.2, 0.5).format_time("GPU") == "12-30 GPU-minutes"
+    assert HoursRange(0.017, 0.017).format_time("core") == "1 core-minute"
+    assert HoursRange(0.0001, 0.0001).format_time("core") == "1 core-minute"
     assert json.loads(json.dumps(HoursRange(1, 2).lower + 1)) == 2
     assert (HoursRange(1, 2) + HoursRange(3, 5)) * 2 == HoursRange(8, 14)
     assert Path("catalogue/update_counts.csv").exists()

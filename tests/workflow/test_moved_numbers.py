@@ -12,7 +12,8 @@ TABLE = "results/small/tables/lrf/table1.csv"
 CLAIMS = "results/small/claims.csv"
 HEADER = "row,column,metric,reproduced\n"
 FIRST_TABLE = HEADER + "LRF,COGS,exact_match,81.25\nLRF,SCAN,exact_match,50\nCTR,COGS,bleu,\n"
-FIRST_CLAIMS = "paper,claim,verdict\nlrf,a,reproduced\nlrf,b,not run\n"
+CLAIM_HEADER = "paper,claim,verdict,effect\n"
+FIRST_CLAIMS = CLAIM_HEADER + "lrf,a,reproduced,1\nlrf,b,not run,\n"
 
 
 def make_job(rule: str, *outputs: str) -> SnakemakeJob:
@@ -45,13 +46,13 @@ def test_what_is_made_as_before_has_not_moved(results):
 
 
 def test_each_change_has_its_values_before_and_now(results):
-    write(TABLE, HEADER + "LRF,COGS,exact_match,81.251\nLRF,SCAN,exact_match,\nCTR,COGS,bleu,7\n")
-    write(CLAIMS, "paper,claim,verdict\nlrf,a,inconclusive\nlrf,b,not run\nlrf,new,reproduced\n")
+    write(TABLE, HEADER + "LRF,COGS,exact_match,81.251\nLRF,SCAN,exact_match,49\nCTR,COGS,bleu,7\n")
+    rows = "lrf,a,inconclusive,0\nlrf,b,not run,\nlrf,new,reproduced,1\n"
+    write(CLAIMS, CLAIM_HEADER + rows)
     numbers, verdicts = describe_moves()
     assert numbers == (
-        "3 numbers moved in 1 of 1 table: lrf/table1 LRF COGS exact_match 81.25 → 81.251; "
-        "lrf/table1 LRF SCAN exact_match 50 → none; lrf/table1 CTR COGS bleu none → 7 "
-        f"({TABLE})"
+        "2 numbers moved in 1 of 1 table: lrf/table1 LRF COGS exact_match 81.25 → 81.251; "
+        f"lrf/table1 LRF SCAN exact_match 50 → 49 ({TABLE})"
     )
     assert verdicts == (
         f"1 verdict changed in 1 of 1 file: lrf/a reproduced → inconclusive ({CLAIMS})"
@@ -69,4 +70,40 @@ def test_what_was_before_the_call_counts_if_snakemake_runs_twice(results):
 def test_a_call_that_makes_no_table_says_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store_numbers([make_job("train", "results/small/runs/a/b/c/seed-1/run.json")])
+    assert describe_moves() == []
+
+
+def test_what_is_missing_after_a_failure_has_not_moved(results):
+    write(TABLE, HEADER + "LRF,COGS,exact_match,\nLRF,SCAN,exact_match,\nCTR,COGS,bleu,\n")
+    # Planned seeds are missing: no effect is shown.
+    write(CLAIMS, CLAIM_HEADER + "lrf,a,no verdict,\nlrf,b,not run,\n")
+    assert describe_moves() == []
+    write(TABLE, HEADER + "LRF,COGS,exact_match,\nLRF,SCAN,exact_match,50\nCTR,COGS,bleu,\n")
+    assert describe_moves() == ["No number moved in 1 table"]
+
+
+def test_a_verdict_that_a_failed_control_takes_away_has_changed(results):
+    write(CLAIMS, CLAIM_HEADER + "lrf,a,no verdict,1\nlrf,b,not run,\n")
+    assert describe_moves() == [
+        f"1 verdict changed in 1 of 1 file: lrf/a reproduced → no verdict ({CLAIMS})"
+    ]
+
+
+def test_a_first_run_says_nothing_also_if_snakemake_runs_twice(tmp_path, monkeypatch):
+    """After a failure tables and claims of what is finished are made in a second run."""
+    monkeypatch.chdir(tmp_path)
+    jobs = [make_job("table", TABLE), make_job("claims", CLAIMS)]
+    store_numbers(jobs)
+    for time in (1, 2):
+        write(TABLE, FIRST_TABLE, time)
+        write(CLAIMS, FIRST_CLAIMS, time)
+        store_numbers(jobs)
+    assert describe_moves() == []
+
+
+def test_where_no_claim_is_judged_nothing_is_said_of_verdicts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(CLAIMS, CLAIM_HEADER + "lrf,a,no verdict,1\n", time=1)
+    store_numbers([make_job("claims", CLAIMS)])
+    write(CLAIMS, CLAIM_HEADER + "lrf,a,no verdict,2\n")
     assert describe_moves() == []

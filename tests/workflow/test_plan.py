@@ -210,3 +210,33 @@ def test_large_data_are_prepared_in_jobs_of_their_own_and_stand_ins_where_snakem
     assert planned == {"fetch", "prepare", "prepare_large"}
     local = (project.root / "rules/data.smk").read_text().split("localrules:")[1].split("\n\n\n")[0]
     assert re.findall(r"\w+", local) == ["fetch", "fetch_model", "prepare"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--scale", "small", "--papers", "cat"),
+        ("--scale", "small", "--papers", "carma", "recompose"),
+        ("--scale", "small", "--claim", "cat/comp-over-bert-bird", "carma/cv-six"),
+        ("--scale", "full", "--papers", "cat"),
+        ("--scale", "full", "--papers", "lrf", "--budget", "40"),
+    ],
+)
+def test_plan_and_a_dry_run_count_the_same_jobs_and_hours(project, words):
+    """Of all jobs: on cores at small, on GPUs at full."""
+    device = "cpu" if "small" in words else "cuda"
+    plan = project.command("plan", *words).stdout.splitlines()
+    done = project.make("-n", *words, "--config", f"device={device}")
+    *_, last = done.stdout.splitlines()
+    if "--budget" not in words:
+        (jobs,) = [line for line in plan if line.startswith("  jobs       ")][-1:]
+        of_plan = {rule: int(count) for count, rule in re.findall(r"(\d+) ([a-z_]+)", jobs)}
+        assert of_plan == dict(counted(last))
+    (hours,) = [line for line in plan if line.startswith("  hours      of all jobs: ")][-1:]
+    (said,) = [line for line in done.stderr.splitlines() if " for the first time: about " in line]
+    time = re.search(r"all jobs: (.+?)(; or on a GPU: .+)?$", hours)
+    assert time and "-hours" in time[1]
+    assert time[1] == re.sub(r" of an NVIDIA H100", "", re.search(r": about (.+);", said)[1])
+    trained, others = re.search(r"^(\d+) trainings and (\d+) other jobs ", said).groups()
+    assert int(trained) == counted(last)["train"]
+    assert int(trained) + int(others) == counted(last).total()

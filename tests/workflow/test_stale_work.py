@@ -11,9 +11,10 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow import stale_work
+from workflow_scripts.workflow.job_hours import WorkHours
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
-from workflow_scripts.workflow.stale_work import CallWork
+from workflow_scripts.workflow.stale_work import CallWork, Work
 from workflow_scripts.workflow.wildcards import read_run_name
 from workflow_scripts.workflow.work_question import print_work
 
@@ -81,7 +82,7 @@ def test_trainings_that_are_there_are_counted_with_reason_and_hours():
     work = make_work(*jobs, *(make_job("train", seed, is_there=False) for seed in range(20, 30)))
     stale, first = work.select_work(is_stale=True), work.select_work(is_stale=False)
     assert (len(stale.jobs), len(first.jobs)) == (20, 10)
-    assert stale.hours.lower == stale.hours.upper == pytest.approx(20 * hours)
+    assert stale.hours.hours.lower == stale.hours.hours.upper == pytest.approx(20 * hours)
     line = work.describe_stale()
     reason = f"{DATA} changed after it was read"
     assert line and line.startswith(f"20 trainings again because {reason}: about ")
@@ -97,14 +98,16 @@ def test_what_follows_has_the_reason_of_what_it_reads():
     work = make_work(follows, *trained)
     line = work.describe_stale()
     assert line and line.startswith("30 trainings and 1 other job again because ")
-    assert work.describe_reasons([follows]) == f"{DATA} changed after it was read"
+    assert (
+        work.describe_reasons(Work([follows], WorkHours())) == f"{DATA} changed after it was read"
+    )
 
 
 def test_of_several_reasons_those_of_most_jobs_are_shown():
     reasons = ["Updated input files: a"] * 3 + ["Updated input files: b"] * 2
     reasons += ["Updated input files: c", "Updated input files: d"]
     jobs = [make_job("train", seed, reason) for seed, reason in enumerate(reasons)]
-    assert make_work(*jobs).describe_reasons(jobs) == (
+    assert make_work(*jobs).describe_reasons(Work(jobs, WorkHours())) == (
         "a changed after it was read (3) and b changed after it was read (2) and 2 other reasons"
     )
 
@@ -115,7 +118,7 @@ def test_a_little_work_is_done_without_a_word():
     assert make_work(job).describe_first() is None
     record = Path(job.outputs[0]).with_name("record.json")
     record.write_text(record.read_text().replace(": 2.5", ": 601"))  # seconds of the last time
-    assert "0.17 core-hours" in (make_work(job).describe_stale() or "")
+    assert ": about 10 core-minutes; " in (make_work(job).describe_stale() or "")
 
 
 def test_a_training_is_said_and_asked_for_only_if_it_is_long(monkeypatch):
@@ -129,7 +132,7 @@ def test_a_training_is_said_and_asked_for_only_if_it_is_long(monkeypatch):
 def test_unknown_times_are_said():
     jobs = [make_job("train", 1), make_job("evaluate", 2)]
     line = make_work(*jobs, device="mps").describe_stale()
-    assert line and ": about 0.00069 GPU-hours and 1 job of unknown time; " in line
+    assert line and ": about 1 GPU-minute and 1 job of unknown time; " in line
 
 
 def test_where_step_times_tell_nothing_it_is_the_time_of_the_last_training():
@@ -163,12 +166,12 @@ def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
     line = make_full_work(*jobs).describe_first()
     work = make_full_work(*jobs).select_work(is_stale=False)
     assert line == (
-        f"200 trainings for the first time: about {work.hours.format()} GPU-hours of an NVIDIA "
-        "H100 with scoring; `plan` says more"
+        f"200 trainings for the first time: about {work.hours.hours.format()} GPU-hours of an NVIDIA "
+        "H100; `plan` says more"
     )
-    assert 0 < 5 * work.hours.lower < work.hours.upper
+    assert 0 < 5 * work.hours.hours.lower < work.hours.hours.upper
     one = make_full_work(jobs[0]).select_work(is_stale=False)
-    assert work.hours.upper == pytest.approx(200 * one.hours.upper)
+    assert work.hours.hours.upper == pytest.approx(200 * one.hours.hours.upper)
 
 
 def test_gated_models_that_are_to_be_downloaded_are_named(monkeypatch: pytest.MonkeyPatch):

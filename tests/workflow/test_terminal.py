@@ -13,7 +13,7 @@ import termios
 import pytest
 
 from tests.limits import HANGS
-from tests.workflow.projects import ROOT
+from tests.workflow.projects import DATA, ROOT
 
 
 def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
@@ -134,12 +134,41 @@ def test_the_jobs_of_a_rule_follow_each_other_by_seed():
     for text in announced:
         rule, about = text.split()
         jobs.append((plugin.Job(rule, about, {}, [], "command"), "no result yet"))
-    assert list(plugin.align_jobs_to_run(jobs)) == [
+    assert list(plugin.align_jobs_to_run(jobs, is_grouped=False)) == [
         "train     a/seed-9   [dim]no result yet[/]",
         "train     a/seed-10  [dim]no result yet[/]",
         "evaluate  a/seed-9   [dim]no result yet[/]",
         "evaluate  a/seed-10  [dim]no result yet[/]",
     ]
+
+
+def test_jobs_that_differ_in_the_seed_alone_share_a_line_unless_commands_are_listed(project):
+    words = ("--papers", "lrf", "--scale", "small", "-n")
+    grouped = project.make(*words).stdout.splitlines()
+    trained = [line.split() for line in grouped if line.startswith("train ")]
+    seeds = ["9", "jobs", "no", "result", "yet"]
+    assert ["train", "cognition/lrf/default", *seeds] in trained
+    assert not any("/seed-" in line for line in grouped if line.startswith("train "))
+    assert any(line.split()[:4] == ["table", "lrf", "8", "jobs"] for line in grouped)
+    assert grouped[-1].endswith("(not run: -n; -n -p lists every job with its command)")
+    single = project.make(*words, "-p").stdout.splitlines()
+    trained = [line for line in single if line.startswith("train ") and "/seed-" in line]
+    counts = re.search(r"(\d+) train,", grouped[-1])
+    assert counts and len(trained) == int(counts[1]) > 30
+    assert len(grouped) < 60 < len(single)
+
+
+@pytest.mark.faults
+def test_trainings_that_fail_for_the_same_reason_say_it_once(made):
+    """Their data cannot be read."""
+    (made.root / DATA / "train.parquet").write_text("damaged")
+    folder = "results/demo/runs/scan-jump-x2/transformer/default"
+    done = made.reproduce(*(f"{folder}/seed-{seed}/run.json" for seed in (2, 3, 4)))
+    assert done.returncode == 1
+    failed = [line for line in done.stderr.splitlines() if line.startswith("✗ train ")]
+    assert sum(line.endswith(", for the same reason") for line in failed) == 2
+    assert len({line.split()[2] for line in failed}) == len(failed) == 3
+    assert done.stderr.count(f"{DATA}/train.parquet cannot be read") == 1
 
 
 def load_plugin():

@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> None:
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(files.record, fingerprint, results, runs, displays)
     if config.claims:
-        print_claims_alone(args.out, scale)
+        print_claims_alone(args.out, scale, catalogue.papers)
         return
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)

@@ -11,10 +11,11 @@ from workflow_scripts.commands.summary import (
     describe_committed,
     find_suggested_claim,
     format_time_taken,
+    is_committed,
     select_suggested_papers,
 )
 from workflow_scripts.common.files import read_json, read_mapping, write_text_file
-from workflow_scripts.common.result_folders import COMMITTED, ScaleFolder
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -60,11 +61,7 @@ def main(args: argparse.Namespace) -> None:
 def suggest_claim(catalogue: Catalogue, config: Config) -> Continuation:
     """Return the claim with which the page continues, and whether it has a committed result."""
     claim = find_suggested_claim(catalogue, select_suggested_papers(catalogue, config))
-    is_committed = False
-    if COMMITTED.claims.table.exists():
-        rows = read_claim_rows(COMMITTED.claims.table)
-        is_committed = claim in {f"{row.paper}/{row.claim}" for row in rows}
-    return Continuation(claim, is_committed)
+    return Continuation(claim, claim is not None and is_committed(claim))
 
 
 def count_primary_verdicts(rows: list[ClaimRow]) -> str:

@@ -125,7 +125,7 @@ def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
     elif args.by == "model":
         print_model_costs(estimates, jobs)
     elif groups and not estimates.is_estimated:
-        print_measured_costs(catalogue, config, groups)
+        print_measured_costs(estimates, groups)
     elif groups:
         print_group_costs(estimates, groups)
         if args.by == "claim":

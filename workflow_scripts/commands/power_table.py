@@ -1,6 +1,6 @@
 """Print how likely the planned seeds of each primary claim decide it, and what they cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from workflow_scripts.config.analysis_plan import (
     PrimaryClaim,
 )
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run
+from workflow_scripts.config.claim_needs import find_claim_needs
 from workflow_scripts.config.requested import list_lineage
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.power_analysis import (
@@ -22,7 +23,9 @@ from workflow_scripts.reporting.claims.power_analysis import (
     count_seeds_to_decide,
     select_spread,
 )
-from workflow_scripts.workflow.step_times import estimate_hours, format_hours
+from workflow_scripts.workflow.job_hours import CPU, JobHours
+from workflow_scripts.workflow.planned_jobs import list_run_jobs
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 WIDTH = 100  # columns, if the terminal does not report its width
 INDENT = 2  # of the numbers below a claim, where there is no room next to it
@@ -39,7 +42,7 @@ NOTES = (
     "half.",
     "Runs: of the cells, and the runs that they start from. A run of several claims counts once in "
     "sums.",
-    "Core-hours: of training alone, by catalogue/step_times.csv; ?: of some runs it has no time.",
+    "Core-hours: of all jobs on them, by catalogue/step_times.csv; ?: of some it has no time.",
 )
 # Two lines of each column of numbers.
 HEADINGS = (
@@ -81,7 +84,7 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
             console.print(f"{key} at {plan.scale}, {file}: {describe_plan(plan)}")
             if isinstance(plan, LaterPlan):
                 console.print(f"a seed: {plan.unit}; on {plan.device} in {plan.precision}")
-            rows = make_power_rows(catalogue, config, paper, file)
+            rows = make_power_rows(catalogue, config, key, file)
             for line in format_power_lines(rows, console.width):
                 console.print(line)
             console.print()
@@ -95,32 +98,37 @@ def describe_plan(plan: AnalysisPlan) -> str:
     return f"{len(plan.primary)} primary claims, intervals of {level}, written {plan.written}"
 
 
-def make_power_rows(
-    catalogue: Catalogue, config: Config, paper: Paper, file: str
-) -> list[PowerRow]:
+def make_power_rows(catalogue: Catalogue, config: Config, key: str, file: str) -> list[PowerRow]:
     """Make a row for each primary claim of one plan of a paper, and one for their sum."""
+    paper = catalogue.papers[key]
     plan = paper.plans[file]
     config_of_plan = config.model_copy(update={"scale": plan.scale})
     rows: list[PowerRow] = []
+    job_hours = JobHours(catalogue, config_of_plan, CPU)
     runs_of_plan: dict[Run, None] = {}
+    jobs_of_plan: dict[str, SnakemakeJob] = {}
     for planned in paper.list_primary_claims():
         if planned.file != file:
             continue
         runs = list_deciding_runs(catalogue, config_of_plan, paper, planned)
-        cost = _format_cost(catalogue, config_of_plan, runs)
+        jobs = list_deciding_jobs(catalogue, config_of_plan, key, planned, runs)
+        cost = _format_cost(job_hours, runs, jobs)
         rows.append(PowerRow(planned.name, [*format_decision(planned), *cost]))
         runs_of_plan |= dict.fromkeys(runs)
-    cost = _format_cost(catalogue, config_of_plan, list(runs_of_plan))
+        jobs_of_plan |= {job.name: job for job in jobs}
+    cost = _format_cost(job_hours, runs_of_plan, jobs_of_plan.values())
     rows.append(PowerRow("sum", ["", "", "", "", "", *cost]))
     return rows
 
 
-def _format_cost(catalogue: Catalogue, config: Config, runs: list[Run]) -> list[str]:
-    """Format the number of runs and their core-hours, with `?` for runs of unknown times."""
-    total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, "cpu")
-    hours = format_hours(total)
-    if unknown:
-        hours = f"{hours} + ?" if total else "?"
+def _format_cost(
+    job_hours: JobHours, runs: Collection[Run], jobs: Iterable[SnakemakeJob]
+) -> list[str]:
+    """Format the number of runs and their core-hours, with `?` for jobs of unknown times."""
+    work = job_hours.sum_jobs(jobs)
+    hours = work.hours.format()
+    if work.unknown:
+        hours = f"{hours} + ?" if work.hours.upper else "?"
     return [str(len(runs)), hours]
 
 
@@ -164,6 +172,16 @@ def list_deciding_runs(
     for run in paper.list_planned_runs(planned):
         runs |= dict.fromkeys(list_lineage(catalogue, run, config))
     return list(runs)
+
+
+def list_deciding_jobs(
+    catalogue: Catalogue, config: Config, key: str, planned: PlannedClaim, runs: Sequence[Run]
+) -> list[SnakemakeJob]:
+    """Return the jobs on the runs that decide a claim. runs: these, and those before them."""
+    needs = find_claim_needs(catalogue, key, (planned.name,), config.scale)
+    scored = [run for run in runs if run.variant_key in needs.scored_variants]
+    intervened = [run for run in runs if run.variant_key in needs.intervened_variants]
+    return list_run_jobs(catalogue, config, runs, scored, intervened)
 
 
 def format_decision(planned: PlannedClaim) -> list[str]:

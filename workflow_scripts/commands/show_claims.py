@@ -7,6 +7,7 @@ import argparse
 
 from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_table import print_claims_alone
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
@@ -30,8 +31,9 @@ def main(args: argparse.Namespace) -> None:
     if call.targets:
         return
     results = RESULTS.scale(call.config.scale)
+    papers = load_catalogue().papers
     for name in call.config.claims or ():
         file = results.claim(*name.split("/")).table
         if not file.exists():
             raise MissingFileError(file)
-        print_claims_alone(file, results.path.name)
+        print_claims_alone(file, results.path.name, papers)

@@ -17,6 +17,7 @@ from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.provenance.unfinished import Cause, Unfinished, write_unfinished
 from workflow_scripts.workflow.dry_run import list_jobs_to_run
 from workflow_scripts.workflow.failures import (
+    ENDS_OF_SEVERAL,
     FAILED_JOBS,
     FailedJob,
     JobKey,
@@ -35,12 +36,19 @@ from workflow_scripts.workflow.snakemake_call import (
     parse_call,
     set_config_value,
 )
-from workflow_scripts.workflow.snakemake_job import RUN_RULES, SnakemakeJob, set_needed_jobs
+from workflow_scripts.workflow.snakemake_job import (
+    LARGE,
+    RUN_RULES,
+    SnakemakeJob,
+    format_job_count,
+    set_needed_jobs,
+)
 from workflow_scripts.workflow.snakemake_process import collect_stop_signals, run_snakemake
 
 # What is made of finished runs. No other job is started.
 SHOWING_RULES = ("analyse", "table", "figure", "claims", "claim", "record_config", "page")
 TARGET_RULE = "all"
+SHOWN_NAMES = 3  # of jobs that failed for the same reason
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +173,7 @@ def make_arguments(call: SnakemakeCall, targets: Sequence[str]) -> list[str]:
 def describe_unfinished(
     failures: Iterable[FailedJob], waiting: Iterable[Waiting], words: Iterable[str]
 ) -> list[str]:
-    """Say what is not finished: a line for each failure, and how to try again.
+    """Say what is not finished: a line for each reason of failures, and how to try again.
 
     No lines if everything is finished. words: the user's arguments.
     """
@@ -194,30 +202,43 @@ def describe_unfinished(
 
 
 def group_failures(failures: Iterable[FailedJob]) -> list[list[FailedJob]]:
-    """Group the failed downloads of each data set; every other failure is alone in its group."""
+    """Group the failed downloads of each data set, and the jobs of a rule with the same reason."""
     groups: dict[object, list[FailedJob]] = {}
     for failure in failures:
-        groups.setdefault(failure.dataset or failure.key, []).append(failure)
+        key = failure.dataset or (failure.rule, failure.cause.word, failure.reason)
+        groups.setdefault(key, []).append(failure)
     return list(groups.values())
 
 
 def describe_failures(group: list[FailedJob], runs: int) -> str:
     """Say in one line what has happened, how many runs wait for it, and where to read more.
 
-    Of several files of a data set the line has the message of the first.
+    Of several jobs the line has the message and the log of the first.
     """
     first = group[0]
+    is_of_dataset = len(group) > 1 and first.dataset is not None
     line = f"error: {first.cause.sentence}"
-    if len(group) > 1:
+    if is_of_dataset:
         line += f", and {count_nouns(len(group) - 1, 'more file')} of {first.dataset}"
+    elif len(group) > 1:
+        jobs = format_job_count(first.rule.removesuffix(LARGE), len(group))
+        line = f"error: {jobs} {ENDS_OF_SEVERAL[first.cause.word]}"
     if runs:
         line += f", {count_nouns(runs, 'run')} not finished"
     line += f": {first.message.removeprefix('error: ')}"
-    if len(group) > 1:
+    if is_of_dataset:
         line += f"; `python -m workflow_scripts fetch --list {first.dataset}` lists all its URLs"
-    if first.log:
-        line += f" ({first.log[0]})"
-    return line
+    if len(group) > 1 and not is_of_dataset:
+        line += f" ({list_names_of_jobs(group)}"
+        return f"{line}; the first log: {first.log[0]})" if first.log else f"{line})"
+    return f"{line} ({first.log[0]})" if first.log else line
+
+
+def list_names_of_jobs(group: list[FailedJob]) -> str:
+    """Name what the first jobs are about, and count the others."""
+    names = ", ".join(failure.about for failure in group[:SHOWN_NAMES])
+    more = len(group) - SHOWN_NAMES
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def count_nouns(count: int, noun: str) -> str:

@@ -11,13 +11,15 @@ from rich.markup import escape
 from workflow_scripts.common.result_folders import COMMITTED, RESULTS, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import list_paper_runs, list_requested_runs, select_claim
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
 from workflow_scripts.reporting.claims.verdicts import DECIDED
 from workflow_scripts.reporting.committed.recomputing import describe_verdicts
+from workflow_scripts.workflow.cost_groups import make_paper_group
+from workflow_scripts.workflow.job_hours import CPU, JobHours
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,
@@ -25,6 +27,9 @@ from workflow_scripts.workflow.snakemake_call import (
 )
 
 SHOWN_TABLES = 3
+# The claim of README's commands, and the scale at which they train it.
+SUGGESTED_CLAIM = "cat/comp-over-bert-bird"
+SUGGESTED_SCALE = "small"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=int, metavar="N", help="how long the call took, if it has made anything"
     )
+    parser.add_argument(
+        "--failed", action="store_true", help="the call has failed: name no further commands"
+    )
     add_snakemake_arguments(parser)
 
 
@@ -59,16 +67,43 @@ def main(args: argparse.Namespace) -> None:
         return
     console = Console(highlight=False, soft_wrap=True)
     made = count_made(catalogue, config, results)
-    console.print(describe_made(made, args.seconds, results.unfinished.exists()))
+    is_unfinished = results.unfinished.exists()
+    console.print(describe_made(made, args.seconds, is_unfinished))
     if catalogue.scales[config.scale].verdicts:
         print_claim_summary(console, results.claims.table, config.scale)
+        if text := describe_missing_plans(catalogue, config):
+            console.print(text)
     elif text := describe_committed(config):
         # A terminal breaks long lines within words.
         console.print(f"{text} (README.md)", soft_wrap=not console.is_terminal)
     for table in list_own_tables(catalogue, config, results)[:SHOWN_TABLES]:
         console.print(f"Table: {escape(str(table))}")
-    console.print(f"Page: {escape(str(results.page))}")
-    print_next_commands(console, catalogue, config)
+    console.print(f"Page: {escape(str(results.page))}{describe_coverage(config)}")
+    if not args.failed and not is_unfinished:
+        print_next_commands(console, catalogue, config)
+
+
+def describe_coverage(config: Config) -> str:
+    """Say which papers the page and claims.csv are about, where config.yaml has further ones."""
+    usual = load_config()
+    others = [paper for paper in usual.papers if paper not in config.papers]
+    if not others:
+        return ""
+    papers = ", ".join(config.papers)
+    words = "" if config.scale == usual.scale else f" --scale {config.scale}"
+    return f" ({papers} alone; ./reproduce --finished{words} shows all papers of config.yaml)"
+
+
+def describe_missing_plans(catalogue: Catalogue, config: Config) -> str:
+    """Say that no claim is primary at the scale, and where one is; empty if one is, or nowhere."""
+    scales: dict[str, None] = {}
+    for paper in config.papers:
+        scales |= dict.fromkeys(catalogue.papers[paper].list_planned_scales())
+    if not scales or config.scale in scales:
+        return ""
+    return (
+        f"At {config.scale} no claim is primary: the analysis plans are for {' and '.join(scales)}"
+    )
 
 
 def count_made(catalogue: Catalogue, config: Config, results: ScaleFolder) -> Made:
@@ -157,40 +192,59 @@ def is_of_own_papers(config: Config) -> bool:
 
 
 def print_next_commands(console: Console, catalogue: Catalogue, config: Config) -> None:
-    """Print three commands to continue with: a paper, a claim, and the cost of everything."""
-    commands: list[tuple[str, str]] = []
+    """Print commands to continue with, the cheapest first, each with what it takes."""
     papers = select_suggested_papers(catalogue, config)
     claim = find_suggested_claim(catalogue, papers)
     paper = claim.partition("/")[0] if claim else papers[0]
-    commands.append((f"./reproduce --papers {paper} --scale small", "a paper on real data"))
+    scale = SUGGESTED_SCALE
+    commands: list[tuple[str, str]] = []
+    if claim and is_committed(claim):
+        verify = f".venv/bin/python -m workflow_scripts verify {claim}"
+        commands.append((verify, "a verdict again from its committed scores: seconds"))
+    of_small = config.model_copy(update={"scale": scale, "papers": [paper], "claims": None})
     if claim:
-        commands.append((f"./reproduce --claim {claim} --scale small", "one of its claims"))
+        hours = format_core_hours(catalogue, select_claim(of_small, paper, claim.split("/")[1]))
+        commands.append(
+            (f"./reproduce --claim {claim} --scale {scale}", f"one claim on real data: {hours}")
+        )
+    hours = format_core_hours(catalogue, of_small)
+    purpose = f"a paper on real data: {hours}"
+    commands.append((f"./reproduce --papers {paper} --scale {scale}", purpose))
     plan = ".venv/bin/python -m workflow_scripts plan --scale full"
     if papers != list(catalogue.papers):
         plan += f" --papers {' '.join(papers)}"
-    commands.append((plan, "what the papers' own models cost"))
+    commands.append((plan, "what the papers' own models cost: seconds"))
     width = max(len(command) for command, _ in commands)
     console.print("Next:")
     for command, purpose in commands:
         line = f"  {command:{width}}  # {purpose}"
         if len(line) > console.width and console.is_terminal:
-            line = f"  {command}"
+            line = f"  {command}  # {purpose}"
         console.print(line)
 
 
-def find_suggested_claim(catalogue: Catalogue, papers: Iterable[str]) -> str | None:
-    """Return the primary claim at small that needs the fewest runs, as `<paper>/<claim>`.
+def format_core_hours(catalogue: Catalogue, config: Config) -> str:
+    """Format the hours of all jobs of a configuration of one paper, on cores."""
+    group = make_paper_group(catalogue, config, config.papers[0])
+    return JobHours(catalogue, config, CPU).sum_jobs(group.jobs).format_time(CPU)
 
-    Papers without a plan have no primary claim: then it is the first claim of all; None without
-    claims.
+
+def is_committed(claim: str) -> bool:
+    """Whether the committed results have the claim `<paper>/<claim>`."""
+    if not COMMITTED.claims.table.exists():
+        return False
+    rows = read_claim_rows(COMMITTED.claims.table)
+    return claim in {f"{row.paper}/{row.claim}" for row in rows}
+
+
+def find_suggested_claim(catalogue: Catalogue, papers: Iterable[str]) -> str | None:
+    """Return the claim of README's commands; of one's own papers their first claim.
+
+    None without claims.
     """
-    runs_of_claim: dict[str, int] = {}
-    others: list[str] = []
-    for paper in papers:
-        content = catalogue.papers[paper]
-        for planned in content.list_primary_claims("small"):
-            runs_of_claim[f"{paper}/{planned.name}"] = len(content.list_planned_runs(planned))
-        others += [f"{paper}/{claim.claim}" for claim in content.claims]
-    if runs_of_claim:
-        return min(runs_of_claim, key=runs_of_claim.__getitem__)
-    return others[0] if others else None
+    names = [
+        f"{paper}/{claim.claim}" for paper in papers for claim in catalogue.papers[paper].claims
+    ]
+    if SUGGESTED_CLAIM in names:
+        return SUGGESTED_CLAIM
+    return names[0] if names else None

@@ -110,6 +110,14 @@ class Paper:
         """Return file -> analysis plan of those of a scale."""
         return {file: plan for file, plan in self.plans.items() if plan.scale == scale}
 
+    def list_planned_scales(self, claim: str | None = None) -> list[str]:
+        """Return the scales with a plan, or with a plan in which this claim is primary."""
+        scales: dict[str, None] = {}
+        for planned in self.list_primary_claims():
+            if claim in (None, planned.name):
+                scales[planned.plan.scale] = None
+        return list(scales)
+
     def list_primary_claims(self, scale: str | None = None) -> list[PlannedClaim]:
         """Return the primary claims of all plans, or of those of a scale."""
         plans = self.plans if scale is None else self.list_plans(scale)

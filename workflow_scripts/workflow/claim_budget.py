@@ -23,6 +23,7 @@ from workflow_scripts.workflow.cost_tables import (
     print_table,
 )
 from workflow_scripts.workflow.gpu_hours import GpuHours
+from workflow_scripts.workflow.job_hours import CUDA, JobHours
 from workflow_scripts.workflow.paper_costs import (
     find_needs_of_papers,
     join_needs,
@@ -63,7 +64,8 @@ class ClaimBudget:
 def choose_affordable_claims(estimates: GpuHours, hours: float) -> ClaimBudget:
     """Return the claims of a configuration that fit into a budget of GPU-hours."""
     groups = list_cost_groups(estimates.catalogue, estimates.config, "claim")
-    chosen = choose_claims(groups, estimates.estimate_items, hours)
+    job_hours = JobHours(estimates.catalogue, estimates.config, CUDA, estimates)
+    chosen = choose_claims(groups, job_hours.estimate, hours)
     names = {entry.group.name for entry in chosen}
     return ClaimBudget(hours, chosen, [group for group in groups if group.name not in names])
 
@@ -90,10 +92,11 @@ def print_budget(
         f"{len(budget.chosen)} of {n_claims} claims fit into {hours} GPU-hours of {estimates.gpu} "
         f"(primary: {n_primary} of {n_all_primary})"
     )
+    job_hours = JobHours(estimates.catalogue, estimates.config, CUDA, estimates)
     for group in budget.left_out:
         if group.kind == PRIMARY:
-            alone = estimates.estimate_runs(group.runs).format()
-            print(f"primary, left out: {group.name}, {alone} GPU-hours alone")
+            alone = job_hours.sum_jobs(group.jobs).format_time(CUDA)
+            print(f"primary, left out: {group.name}, {alone} alone")
     print_notes(list_missing_notes(estimates))
     groups = [entry.group for entry in budget.chosen] + budget.left_out
     print_notes(list_role_notes(estimates.catalogue, estimates.config.scale, groups))
@@ -105,7 +108,7 @@ def print_budget(
 
 def is_shown(entry: AddedClaim) -> bool:
     """Whether a claim has a line: the primary ones, and those that need further runs."""
-    return entry.group.kind == PRIMARY or entry.added.upper > 0
+    return entry.group.kind == PRIMARY or entry.adds_runs
 
 
 def list_free_claims(budget: ClaimBudget) -> Iterator[str]:

@@ -17,10 +17,16 @@ from workflow_scripts.config.requested import (
     select_claim,
 )
 from workflow_scripts.config.schema import Config
-from workflow_scripts.workflow.gpu_hours import CostItem, HoursRange, sum_hours
+from workflow_scripts.workflow.gpu_hours import HoursRange, sum_hours
+from workflow_scripts.workflow.planned_jobs import (
+    list_display_jobs,
+    list_paper_jobs,
+    list_run_jobs,
+)
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 PRIMARY = "primary"
-EstimateItems = Callable[[Iterable[Run]], dict[CostItem, HoursRange]]
+EstimateJob = Callable[[SnakemakeJob], HoursRange | None]
 RUN_SLASHES = 3  # `<task>/<method>/<variant>/seed-<n>`
 KINDS = (PRIMARY, "paper", "control")  # of claims, in the order in which a budget takes them
 
@@ -30,12 +36,13 @@ class CostGroup:
     """Runs that are shown together, with those that they start from.
 
     name: a paper, `<paper>/<table or figure>`, `<paper>/<claim>` or a run. kind: paper, table,
-    figure, run, or one of KINDS for a claim.
+    figure, run, or one of KINDS for a claim. jobs: all that they need, without downloads.
     """
 
     name: str
     kind: str
     runs: frozenset[Run]
+    jobs: tuple[SnakemakeJob, ...]
 
 
 def list_cost_groups(catalogue: Catalogue, config: Config, by: str) -> list[CostGroup]:
@@ -85,13 +92,17 @@ def find_cost_groups(
 def make_run_group(catalogue: Catalogue, config: Config, name: str) -> CostGroup:
     """Return a run and those that it starts from. Raises UserError for an unknown name."""
     run = parse_run(catalogue, name)
-    return CostGroup(name, "run", frozenset(list_lineage(catalogue, run, config)))
+    lineage = list_lineage(catalogue, run, config)
+    jobs = list_run_jobs(catalogue, config, lineage, scored=[run], intervened=[])
+    return CostGroup(name, "run", frozenset(lineage), tuple(jobs))
 
 
 def make_paper_group(catalogue: Catalogue, config: Config, paper: str) -> CostGroup:
     """Return all runs that a paper requests."""
     config_of_paper = config.model_copy(update={"papers": [paper]})
-    return CostGroup(paper, "paper", frozenset(list_requested_runs(catalogue, config_of_paper)))
+    runs = list(list_requested_runs(catalogue, config_of_paper))
+    jobs = list_paper_jobs(catalogue, config_of_paper, paper, runs)
+    return CostGroup(paper, "paper", frozenset(runs), tuple(jobs))
 
 
 def list_display_groups(catalogue: Catalogue, config: Config, paper: str) -> list[CostGroup]:
@@ -104,12 +115,15 @@ def make_display_group(catalogue: Catalogue, config: Config, paper: str, name: s
     """Return the runs that a table or figure shows, and those that its analyses read."""
     content = catalogue.papers[paper]
     display = content.displays[name]
-    requested = make_paper_group(catalogue, config, paper).runs
+    config_of_paper = config.model_copy(update={"papers": [paper]})
+    requested = list_requested_runs(catalogue, config_of_paper)
     runs = set(select_display_runs(display, requested))
     for analysis in display.list_analyses():
         runs.update(select_display_runs(content.analyses[analysis], requested))
-    with_parents = {parent for run in runs for parent in list_lineage(catalogue, run, config)}
-    return CostGroup(f"{paper}/{name}", display.kind, frozenset(with_parents))
+    lineages = (list_lineage(catalogue, run, config) for run in runs)
+    with_parents = list(dict.fromkeys(run for lineage in lineages for run in lineage))
+    jobs = list_display_jobs(catalogue, config, paper, name, requested, with_parents)
+    return CostGroup(f"{paper}/{name}", display.kind, frozenset(with_parents), tuple(jobs))
 
 
 def list_claim_groups(catalogue: Catalogue, config: Config, paper: str) -> list[CostGroup]:
@@ -158,48 +172,66 @@ def make_claim_group(catalogue: Catalogue, config: Config, paper: str, name: str
     Raises UserError if the claim is not measured at the scale.
     """
     content = catalogue.papers[paper]
-    runs = list_requested_runs(catalogue, select_claim(config, paper, name))
+    config_of_claim = select_claim(config, paper, name)
+    runs = list(list_requested_runs(catalogue, config_of_claim))
+    jobs = list_paper_jobs(catalogue, config_of_claim, paper, runs)
     kind: str = content.claims_by_name[name].kind
     full_name = f"{paper}/{name}"
     if is_primary(catalogue, full_name):
         kind = PRIMARY
-    return CostGroup(full_name, kind, frozenset(runs))
+    return CostGroup(full_name, kind, frozenset(runs), tuple(jobs))
 
 
 @dataclass(frozen=True)
 class AddedClaim:
-    """A claim that a budget takes: the hours that it adds, and the sum with those before it."""
+    """A claim that a budget takes: the hours that it adds, and the sum with those before it.
+
+    adds_runs: whether it needs jobs on runs that no claim before it needs.
+    """
 
     group: CostGroup
     added: HoursRange
     total: HoursRange
+    adds_runs: bool
 
 
 def choose_claims(
-    groups: Iterable[CostGroup], estimate_items: EstimateItems, budget: float
+    groups: Iterable[CostGroup], estimate: EstimateJob, budget: float
 ) -> list[AddedClaim]:
     """Choose the claims that fit into `budget` GPU-hours, by the upper ends of their ranges.
 
     First the primary ones, then the paper's others, then controls. Of each kind the one that adds
-    the least is next, until none fits. What an earlier claim needs costs nothing.
+    the least is next, until none fits. What an earlier claim needs costs nothing. Jobs of unknown
+    time are not counted.
     """
-    waiting = [(group, estimate_items(group.runs)) for group in groups]
+    waiting = [(group, _estimate_jobs(group, estimate)) for group in groups]
     chosen: list[AddedClaim] = []
-    paid: set[CostItem] = set()
+    paid: set[str] = set()
     total = HoursRange()
     for kind in KINDS:
         of_kind = [entry for entry in waiting if entry[0].kind == kind]
         while of_kind:
-            added = [_sum_unpaid(items, paid) for _, items in of_kind]
+            added = [_sum_unpaid(hours, paid) for _, hours in of_kind]
             least = min(range(len(of_kind)), key=lambda number: added[number].upper)
             if total.upper + added[least].upper > budget:
                 break
-            group, items = of_kind.pop(least)
+            group, _ = of_kind.pop(least)
             total += added[least]
-            paid.update(items)
-            chosen.append(AddedClaim(group, added[least], total))
+            adds_runs = any(job.run and job.name not in paid for job in group.jobs)
+            paid.update(job.name for job in group.jobs)
+            chosen.append(AddedClaim(group, added[least], total, adds_runs))
     return chosen
 
 
-def _sum_unpaid(items: dict[CostItem, HoursRange], paid: set[CostItem]) -> HoursRange:
-    return sum_hours(hours for item, hours in items.items() if item not in paid)
+def _estimate_jobs(group: CostGroup, estimate: EstimateJob) -> dict[str, HoursRange]:
+    """Return the hours of the jobs of a group that take any, by their names."""
+    hours_of_jobs = {}
+    for job in group.jobs:
+        hours = estimate(job)
+        if hours and hours.upper:
+            hours_of_jobs[job.name] = hours
+    return hours_of_jobs
+
+
+def _sum_unpaid(hours_of_jobs: dict[str, HoursRange], paid: set[str]) -> HoursRange:
+    return sum_hours(hours for name, hours in hours_of_jobs.items() if name not in paid)

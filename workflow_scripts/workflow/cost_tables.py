@@ -1,14 +1,13 @@
 """Print what papers, tables, claims and models cost on GPUs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
 
 from workflow_scripts.common.run_names import Run
-from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.cost_groups import CostGroup
 from workflow_scripts.workflow.gpu_hours import (
     GPU,
@@ -21,9 +20,12 @@ from workflow_scripts.workflow.gpu_hours import (
     GpuHours,
     RunMemory,
 )
+from workflow_scripts.workflow.job_hours import CPU, CUDA, JobHours
 from workflow_scripts.workflow.job_specs import find_resources
-from workflow_scripts.workflow.job_times import find_job_minutes
-from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_hours, format_hours
+from workflow_scripts.workflow.job_times import find_job_minutes, format_time_limits
+from workflow_scripts.workflow.planned_jobs import list_paper_jobs
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.step_times import STEP_TIMES
 from workflow_scripts.workflow.submitted_time import estimate_submitted_seconds
 from workflow_scripts.workflow.targets import list_wildcards
 from workflow_scripts.workflow.time_limit import SCORING_SHARES, TRAINING_SHARE
@@ -39,51 +41,53 @@ MEASURED = "*"  # after the memory of a training that was measured
 def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
     """Print the GPU-hours of each group, and of all together."""
     table = make_cost_table("", "", "runs", "measured", "GPU-hours")
-    all_runs: set[Run] = set()
+    job_hours = JobHours(estimates.catalogue, estimates.config, CUDA, estimates)
+    together = JointCosts()
     for group in groups:
-        all_runs |= group.runs
-        table.add_row(group.name, group.kind, *format_costs(estimates, group.runs))
-    table.add_row("together", "", *format_costs(estimates, all_runs), style="bold")
+        together.add(group)
+        cells = format_costs(job_hours, group.runs, group.jobs)
+        table.add_row(group.name, group.kind, *cells)
+    cells = format_costs(job_hours, together.runs, together.jobs.values())
+    table.add_row("together", "", *cells, style="bold")
     print_table(table)
     print_notes(list_range_notes(estimates.config.gpu_speed))
 
 
-def print_measured_costs(catalogue: Catalogue, config: Config, groups: Iterable[CostGroup]) -> None:
-    """Print the training hours of each group, and of all together, by recorded step times."""
+def print_measured_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
+    """Print the hours of each group, and of all together, by recorded step times."""
     table = make_cost_table("", "", "runs", "core-hours", "or GPU-hours")
-    all_runs: set[Run] = set()
+    catalogue, config = estimates.catalogue, estimates.config
+    devices = [JobHours(catalogue, config, device, estimates) for device in (CPU, CUDA)]
+    together = JointCosts()
     for group in groups:
-        all_runs |= group.runs
-        hours = format_measured_hours(catalogue, config, group.runs)
-        table.add_row(group.name, group.kind, *hours)
-    hours = format_measured_hours(catalogue, config, all_runs)
-    table.add_row("together", "", *hours, style="bold")
+        together.add(group)
+        cells = [device.sum_jobs(group.jobs).format_cell() for device in devices]
+        table.add_row(group.name, group.kind, str(len(group.runs)), *cells)
+    cells = [device.sum_jobs(together.jobs.values()).format_cell() for device in devices]
+    table.add_row("together", "", str(len(together.runs)), *cells, style="bold")
     print_table(table)
-    print(f"Of trainings alone, by the step times of {STEP_TIMES}; unknown: runs without one")
+    print(f"Of all jobs, by the step times of {STEP_TIMES}; unknown: jobs without one")
 
 
-def format_measured_hours(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[str]:
-    """Format the number of runs, and the hours of CPU threads and of GPUs: `13 + 24 unknown`."""
-    runs = list(runs)
-    texts = [str(len(runs))]
-    for device in ("cpu", "cuda"):
-        hours, unknown = estimate_hours(
-            catalogue, runs, config.scale, config.precision, device, config.gpu_speed
-        )
-        parts = []
-        if hours:
-            parts.append(format_hours(hours))
-        if unknown:
-            parts.append(f"{unknown} unknown")
-        texts.append(" + ".join(parts) or "0")
-    return texts
+@dataclass
+class JointCosts:
+    """The runs and jobs of several groups, each once; jobs by their names."""
+
+    runs: set[Run] = field(default_factory=set)
+    jobs: dict[str, SnakemakeJob] = field(default_factory=dict)
+
+    def add(self, group: CostGroup) -> None:
+        """Add a group."""
+        self.runs |= group.runs
+        self.jobs |= {job.name: job for job in group.jobs}
 
 
-def format_costs(estimates: GpuHours, runs: Iterable[Run]) -> list[str]:
+def format_costs(
+    job_hours: JobHours, runs: Collection[Run], jobs: Iterable[SnakemakeJob]
+) -> list[str]:
     """Format the number of runs, of those with a measured step time, and the GPU-hours."""
-    runs = list(runs)
-    measured = sum(estimates.is_measured(run) for run in runs)
-    return [str(len(runs)), str(measured), estimates.estimate_runs(runs).format()]
+    measured = sum(job_hours.gpu_hours.is_measured(run) for run in runs)
+    return [str(len(runs)), str(measured), job_hours.sum_jobs(jobs).hours.format()]
 
 
 def print_model_costs(estimates: GpuHours, jobs: int) -> None:
@@ -96,6 +100,8 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
     )
     runs_of_methods: dict[str, list[Run]] = {}
     requested = list_requested_runs(estimates.catalogue, estimates.config)
+    job_hours = JobHours(estimates.catalogue, estimates.config, CUDA, estimates)
+    jobs_of_methods = map_jobs_to_methods(estimates)
     for run in requested:
         if not run.weights:
             runs_of_methods.setdefault(run.method, []).append(run)
@@ -110,11 +116,26 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
             choose_card(memory),
             format_gigabytes(4 * parameters),
             format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
-            format_job_times(list_job_minutes(estimates, runs)),
-            estimates.estimate_runs(runs).format(),
+            format_time_limits(list_job_minutes(estimates, runs)),
+            job_hours.sum_jobs(jobs_of_methods[method]).hours.format(),
         )
     print_table(table)
     print_notes(list_memory_notes(estimates, requested, jobs))
+
+
+def map_jobs_to_methods(estimates: GpuHours) -> dict[str, list[SnakemakeJob]]:
+    """Return the jobs on runs of each method, and its searches, that a configuration needs."""
+    catalogue, config = estimates.catalogue, estimates.config
+    papers_by_run = list_requested_runs(catalogue, config)
+    jobs: dict[str, SnakemakeJob] = {}
+    for paper in config.papers:
+        runs = [run for run, papers in papers_by_run.items() if paper in papers]
+        jobs |= {job.name: job for job in list_paper_jobs(catalogue, config, paper, runs)}
+    jobs_of_methods: dict[str, list[SnakemakeJob]] = {}
+    for job in jobs.values():
+        if "method" in job.wildcards:
+            jobs_of_methods.setdefault(job.wildcards["method"], []).append(job)
+    return jobs_of_methods
 
 
 def list_job_minutes(estimates: GpuHours, runs: Iterable[Run]) -> list[int]:
@@ -222,9 +243,3 @@ def format_gigabytes(size: float) -> str:
 def format_millions(parameters: int) -> str:
     """Format a number of parameters in millions."""
     return f"{parameters / 1e6:,.0f} M"
-
-
-def format_job_times(minutes: list[int]) -> str:
-    """Format the shortest and the longest time of jobs in hours, such as `24 h` or `1.2-24 h`."""
-    ends = dict.fromkeys(f"{value / 60:.2g}" for value in (min(minutes), max(minutes)))
-    return f"{'-'.join(ends)} h"

@@ -19,6 +19,7 @@ ENDS = {
     "time limit": "reached its time limit",
     "failed": "failed",
 }
+ENDS_OF_SEVERAL = ENDS | {"gated": "are gated", "time limit": "reached their time limit"}
 NOT_STARTED = Cause(word="not started", sentence="not started yet")
 
 JobKey = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
@@ -47,12 +48,21 @@ class FailedJob(StrictModel):
         return make_job_key(self.rule, self.wildcards)
 
     @property
+    def about(self) -> str:
+        """What the job is about: the downloaded file or model, or the run."""
+        return "/".join(value for name, value in self.wildcards.items() if name != "scale")
+
+    @property
     def name(self) -> str:
         """The downloaded file or model, or the rule with the wildcards."""
-        values = [value for name, value in self.wildcards.items() if name != "scale"]
         if self.rule in ("fetch", "fetch_model"):
-            return "/".join(values)
-        return " ".join([self.rule, "/".join(values)]).strip()
+            return self.about
+        return f"{self.rule} {self.about}".strip()
+
+    @property
+    def reason(self) -> str:
+        """The message without the name of what the job is about."""
+        return self.message.replace(self.about, "") if self.about else self.message
 
     @property
     def dataset(self) -> str | None:

@@ -7,17 +7,15 @@ at a low one that was measured. A budget counts the upper end.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_csv, write_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import find_search_run, resolve_training
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
 from workflow_scripts.training.settings import TextTraining
@@ -78,6 +76,15 @@ class HoursRange:
             return upper
         return f"{lower}-{upper}"
 
+    def format_time(self, unit: str) -> str:
+        """Format the range with its unit, such as `14 core-hours`; less than an hour in minutes."""
+        if self.upper >= 1:
+            text = self.format()
+            return f"{text} {unit}-{'hour' if text == '1' else 'hours'}"
+        ends = dict.fromkeys(max(round(60 * hours), 1) for hours in (self.lower, self.upper))
+        text = "-".join(map(str, ends))
+        return f"{text} {unit}-{'minute' if text == '1' else 'minutes'}"
+
 
 START_OF_JOB = HoursRange(JOB_SECONDS[0] / 3600, JOB_SECONDS[1] / 3600)
 
@@ -85,13 +92,6 @@ START_OF_JOB = HoursRange(JOB_SECONDS[0] / 3600, JOB_SECONDS[1] / 3600)
 def sum_hours(ranges: Iterable[HoursRange]) -> HoursRange:
     """Return the range of a sum."""
     return sum(ranges, start=HoursRange())
-
-
-class CostItem(NamedTuple):
-    """What costs hours: a run with its jobs, or the search that starts as this run would."""
-
-    run: Run
-    is_search: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,42 +131,6 @@ class GpuHours:
             return f"an {GPU}"
         return f"a GPU with {self.config.gpu_speed:g} of the speed of an {GPU}"
 
-    @cached_property
-    def intervened_variants(self) -> frozenset:
-        """The variants whose scores under an intervention a display of any paper reads."""
-        variants = set()
-        for paper in self.catalogue.papers.values():
-            variants |= find_intervened_variants(
-                [*paper.displays.values(), *paper.analyses.values()]
-            )
-        return frozenset(variants)
-
-    def estimate_items(self, runs: Iterable[Run]) -> dict[CostItem, HoursRange]:
-        """Estimate the hours of runs with all their jobs, and of each search before them."""
-        items: dict[CostItem, HoursRange] = {}
-        for run in runs:
-            items[CostItem(run)] = self.estimate_run(run)
-            search = find_search_run(self.catalogue, run, self.config.scale, self.config.precision)
-            if search and CostItem(search, is_search=True) not in items:
-                items[CostItem(search, is_search=True)] = self.estimate_search(search)
-        return items
-
-    def estimate_runs(self, runs: Iterable[Run]) -> HoursRange:
-        """Estimate the hours of runs with all their jobs, and of the searches before them."""
-        return sum_hours(self.estimate_items(runs).values())
-
-    def estimate_run(self, run: Run) -> HoursRange:
-        """Estimate the hours of a run: training, evaluation and interventions.
-
-        Scoring is a share of the training's updates, also where no training is run.
-        """
-        shares = [SCORING_SHARES["evaluate"]]
-        if run.variant_key in self.intervened_variants:
-            shares.append(SCORING_SHARES["intervene"])
-        if not run.weights:
-            shares.append(TRAINING_SHARE)
-        return self.estimate_updates(run) * sum(shares) + START_OF_JOB * len(shares)
-
     def estimate_search(self, run: Run) -> HoursRange:
         """Estimate the hours of a search: each pair of settings is trained."""
         search = self.resolve(run).search
@@ -177,20 +141,30 @@ class GpuHours:
     def estimate_job(self, rule: str, run: Run) -> HoursRange | None:
         """Estimate the hours of one job on a run, or of the search that starts as the run would.
 
-        None if they are not known: at a scale of smaller models, or for a model or task that
-        catalogue/update_counts.csv or the catalogue has no counts or sizes of.
+        Scoring is a share of the training's updates, also where no training is run. None if they
+        are not known: at a scale of smaller models, or for a model or task that
+        catalogue/update_counts.csv or the catalogue has no counts or sizes of. Where updates are
+        counted, raises UserError for a task without sizes.
         """
         if not self.is_estimated:
             return None
         try:
-            if not self.is_measured(run) and self.make_key(run) not in self.counts:
+            if not self.can_count(run):
                 return None
             if rule == "search":
                 return self.estimate_search(run)
             share = TRAINING_SHARE if rule == "train" else SCORING_SHARES[rule]
             return self.estimate_updates(run) * share + START_OF_JOB
         except UserError:  # a task without `sizes`
+            if self.count_update:
+                raise
             return None
+
+    def can_count(self, run: Run) -> bool:
+        """Whether the hours of an update of a training are known, or can be counted."""
+        if self.count_update or self.is_measured(run):
+            return True
+        return self.make_key(run) in self.counts
 
     def estimate_updates(self, run: Run) -> HoursRange:
         """Estimate the hours of the updates of a training; the same for all seeds."""

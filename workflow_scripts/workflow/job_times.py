@@ -4,6 +4,7 @@ It follows from step times and from earlier jobs where they are known, else from
 """
 
 import math
+from collections.abc import Iterable
 
 from workflow_scripts.provenance.run_job_spec import JobResources
 
@@ -32,3 +33,13 @@ def find_job_minutes(rule: str, resources: JobResources, seconds: float | None) 
         needed += resources.save_seconds
         least += resources.save_seconds
     return min(math.ceil(max(needed, least) / 60), limit)
+
+
+def format_time_limits(minutes: Iterable[int]) -> str:
+    """Format the shortest and the longest time of jobs, such as `0.38-24 h` or `41-45 min`."""
+    times = list(minutes)
+    shortest, longest = min(times), max(times)
+    unit, texts = "min", [str(shortest), str(longest)]
+    if longest >= 60:
+        unit, texts = "h", [f"{shortest / 60:.2g}", f"{longest / 60:.2g}"]
+    return f"{'-'.join(dict.fromkeys(texts))} {unit}"

@@ -13,18 +13,33 @@ from workflow_scripts.common.files import read_csv
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 NUMBERS_BEFORE = Path(".snakemake/numbers")
-# Rule -> the columns that name a row of its CSV file, and the column that is compared.
-COMPARED = {
-    "table": (("row", "column", "metric"), "reproduced"),
-    "claims": (("paper", "claim"), "verdict"),
-    "claim": (("paper", "claim"), "verdict"),
-}
+NO_VERDICT = "no verdict"
 SHOWN = 3  # changes in a line
 
 
 @dataclass(frozen=True)
+class Compared:
+    """Columns of a CSV file: those that name a row, that of the value, and that of the number.
+
+    A row without a number is not measured: its runs are missing.
+    """
+
+    names: tuple[str, ...]
+    value: str
+    number: str
+
+
+VERDICTS = Compared(("paper", "claim"), "verdict", "effect")
+COMPARED = {
+    "table": Compared(("row", "column", "metric"), "reproduced", "reproduced"),
+    "claims": VERDICTS,
+    "claim": VERDICTS,
+}
+
+
+@dataclass(frozen=True)
 class Move:
-    """A value that differs. name: of a cell, or of a claim. Empty: not measured."""
+    """A value before a call and now. name: of a cell, or of a claim."""
 
     name: str
     before: str
@@ -34,7 +49,7 @@ class Move:
         before, now = _shorten(self.before), _shorten(self.now)
         if before == now:  # they differ in further digits
             before, now = self.before, self.now
-        return f"{self.name} {before or 'none'} → {now or 'none'}"
+        return f"{self.name} {before} → {now}"
 
 
 def store_numbers(jobs: Iterable[SnakemakeJob]) -> None:
@@ -47,9 +62,13 @@ def store_numbers(jobs: Iterable[SnakemakeJob]) -> None:
             continue
         file = _find_csv(job.outputs)
         copy = NUMBERS_BEFORE / job.rule / file
-        if file.exists() and not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
+        if copy.exists():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists():
             shutil.copy2(file, copy)
+        else:
+            copy.touch()  # empty: Snakemake may run twice in a call, and then there is a file
 
 
 def _find_csv(outputs: Iterable[str]) -> Path:
@@ -58,7 +77,7 @@ def _find_csv(outputs: Iterable[str]) -> Path:
 
 
 def describe_moves() -> list[str]:
-    """Return lines about what has changed, and what has not; none if no table was rerun."""
+    """Return lines about what has changed, and what has not; none if nothing can be compared."""
     tables = _compare_files("table")
     claims = _compare_files("claims")
     single_claims = _compare_files("claim")
@@ -71,30 +90,49 @@ def describe_moves() -> list[str]:
 
 
 def _compare_files(rule: str) -> dict[Path, list[Move]]:
-    """Return the results of a rule that was rerun, each with what differs in it."""
+    """Return the results of a rule that was rerun, each with what differs in it.
+
+    Left out are those without a value that was there before and is there now.
+    """
     moves: dict[Path, list[Move]] = {}
     folder = NUMBERS_BEFORE / rule
     for copy in sorted(folder.rglob("*.csv")):
         file = copy.relative_to(folder)
         # A table that a stopped call has not reached is as old as its copy.
-        if file.exists() and file.stat().st_mtime_ns != copy.stat().st_mtime_ns:
-            moves[file] = list(find_moves(rule, copy, file))
+        if not file.exists() or file.stat().st_mtime_ns == copy.stat().st_mtime_ns:
+            continue
+        pairs = list(find_value_pairs(rule, copy, file))
+        if pairs:
+            moves[file] = [pair for pair in pairs if pair.before != pair.now]
     return moves
 
 
-def find_moves(rule: str, before: Path, now: Path) -> Iterator[Move]:
-    """Yield the values that differ between two results of a rule, of rows that both have."""
-    keys, compared = COMPARED[rule]
+def find_value_pairs(rule: str, before: Path, now: Path) -> Iterator[Move]:
+    """Yield the values of two results of a rule, of the rows that are measured in both.
+
+    What is missing because a job has failed, or is there for the first time, has not moved. Claims
+    that are never judged at the scale are left out.
+    """
+    if not before.stat().st_size:
+        return
+    compared = COMPARED[rule]
+    values = _read_values(before, compared)
+    for names, value in _read_values(now, compared).items():
+        if names not in values or values[names] == value == NO_VERDICT:
+            continue
+        name = "/".join(names)
+        if rule == "table":
+            name = f"{now.parent.name}/{now.stem} {' '.join(names)}"
+        yield Move(name, values[names], value)
+
+
+def _read_values(file: Path, compared: Compared) -> dict[tuple[str, ...], str]:
+    """Read the values of a file by the names of their rows, without rows that have no number."""
     values = {}
-    for row in read_csv(before, (*keys, compared)):
-        values[tuple(row[key] for key in keys)] = row[compared]
-    for row in read_csv(now, (*keys, compared)):
-        names = tuple(row[key] for key in keys)
-        if values.get(names, row[compared]) != row[compared]:
-            name = "/".join(names)
-            if rule == "table":
-                name = f"{now.parent.name}/{now.stem} {' '.join(names)}"
-            yield Move(name, values[names], row[compared])
+    for row in read_csv(file, (*compared.names, compared.value, compared.number)):
+        if row[compared.number]:
+            values[tuple(row[name] for name in compared.names)] = row[compared.value]
+    return values
 
 
 def _describe_group(moves_of: dict[Path, list[Move]], noun: str, verb: str, file_noun: str) -> str:

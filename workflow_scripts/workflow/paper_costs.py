@@ -7,16 +7,9 @@ from pathlib import Path
 
 from workflow_scripts.common.result_folders import ResultsFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.claim_needs import split_claim_names
-from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.requested import find_paper_needs, list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import (
-    find_parent_run,
-    find_search_run,
-    resolve_data,
-    resolve_training,
-)
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.sources.declared import (
     Repository,
     Source,
@@ -31,27 +24,27 @@ from workflow_scripts.workflow.cost_tables import (
     print_notes,
 )
 from workflow_scripts.workflow.gpu_hours import GpuHours
-from workflow_scripts.workflow.step_times import (
-    STEP_TIMES,
-    format_training_hours,
-    read_step_times,
-)
+from workflow_scripts.workflow.job_hours import CPU, CUDA, JobHours
+from workflow_scripts.workflow.planned_jobs import RULES, list_paper_jobs
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.step_times import STEP_TIMES, format_extended, read_step_times
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 TOGETHER = "together"  # in place of the name of a paper
+COUNTED = "of all jobs"  # what hours are of
 
 
 @dataclass(frozen=True)
 class PaperNeeds:
     """What the requested runs of a paper need.
 
-    paper: its name, or TOGETHER. searches: the runs of the hyperparameter searches before them.
-    files, models, wheels: what is not downloaded yet; models by their names.
+    paper: its name, or TOGETHER. jobs: of a call where nothing is there yet, without downloads, by
+    their names. files, models, wheels: what is not downloaded yet; models by their names.
     """
 
     paper: str
     runs: list[Run]
-    searches: list[Run]
+    jobs: dict[str, SnakemakeJob]
     files: list[Source]
     models: dict[str, Repository]
     wheels: list[str]
@@ -76,11 +69,13 @@ def print_costs(estimates: GpuHours, results: Path, jobs: int) -> None:
     needs_of_papers = find_needs_of_papers(catalogue, config, results)
     for needs in needs_of_papers:
         print_paper_costs(estimates, needs, jobs)
-    if estimates.is_estimated and len(needs_of_papers) > 1:
+    if len(needs_of_papers) > 1:
         together = join_needs(needs_of_papers)
         print(f"{TOGETHER} at scale {config.scale}: runs that papers share count once")
-        print(f"  runs       {format_run_counts(together)}")
-        print_joint_needs(estimates, together, jobs)
+        print_counts(together)
+        print_needed_hours(estimates, together, jobs)
+        if estimates.is_estimated:
+            print_gated_models(together)
     print(
         f"Hours are steps times the step times of {STEP_TIMES}; "
         "plan --record adds those of finished runs"
@@ -103,25 +98,23 @@ def find_needs_of_papers(catalogue: Catalogue, config: Config, results: Path) ->
 def join_needs(needs_of_papers: Iterable[PaperNeeds]) -> PaperNeeds:
     """Return what papers need together. What they share is there once."""
     runs: dict[Run, None] = {}
-    searches: dict[Run, None] = {}
+    jobs: dict[str, SnakemakeJob] = {}
     files: dict[str, Source] = {}
     models: dict[str, Repository] = {}
     wheels: dict[str, None] = {}
     for needs in needs_of_papers:
         runs |= dict.fromkeys(needs.runs)
-        searches |= dict.fromkeys(needs.searches)
+        jobs |= needs.jobs
         files |= {file.name: file for file in needs.files}
         models |= needs.models
         wheels |= dict.fromkeys(needs.wheels)
-    return PaperNeeds(
-        TOGETHER, list(runs), list(searches), list(files.values()), models, list(wheels)
-    )
+    return PaperNeeds(TOGETHER, list(runs), jobs, list(files.values()), models, list(wheels))
 
 
 def print_joint_needs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
     """Print what papers or claims need together: downloads, hours, disk, GPU memory, licences."""
     print(f"  download   {format_downloads(needs)}")
-    print_estimates_of_trainings(estimates, needs, jobs_at_once)
+    print_needed_hours(estimates, needs, jobs_at_once)
     print_gated_models(needs)
 
 
@@ -155,57 +148,65 @@ def find_needs(
     for model in models.values():
         if model.wheel and not downloads.source(model.wheel).path.exists():
             wheels.append(model.wheel)
-    searches = list_searches(catalogue, config, runs)
-    return PaperNeeds(paper, runs, searches, files, models, wheels)
-
-
-def list_searches(catalogue: Catalogue, config: Config, runs: list[Run]) -> list[Run]:
-    """Return the runs of the hyperparameter searches before `runs`, each once."""
-    searches: dict[Run, None] = {}
-    for run in runs:
-        search = find_search_run(catalogue, run, config.scale, config.precision)
-        if search:
-            searches[search] = None
-    return list(searches)
+    jobs = {job.name: job for job in list_paper_jobs(catalogue, config, paper, runs)}
+    return PaperNeeds(paper, runs, jobs, files, models, wheels)
 
 
 def print_paper_costs(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
     """Print what the requested runs of a paper need."""
-    catalogue, config = estimates.catalogue, estimates.config
-    title = catalogue.scales[config.scale].title
-    jobs = count_jobs(catalogue, config, needs)
+    title = estimates.catalogue.scales[estimates.config.scale].title
+    print(f"{needs.paper} at scale {estimates.config.scale}: {title}")
+    print_counts(needs)
+    print_needed_hours(estimates, needs, jobs_at_once)
+    if estimates.is_estimated:
+        print_gated_models(needs)
+
+
+def print_counts(needs: PaperNeeds) -> None:
+    """Print the number of runs, of jobs by their rules, and what is to be downloaded."""
+    jobs = count_jobs(needs)
     job_counts = ", ".join(f"{count} {rule}" for rule, count in jobs.items() if count)
-    print(f"{needs.paper} at scale {config.scale}: {title}")
     print(f"  runs       {format_run_counts(needs)}")
     print(f"  jobs       {jobs.total()}: {job_counts}")
     print_downloads(needs)
+
+
+def print_needed_hours(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
+    """Print the hours of all jobs, and disk and GPU memory of the trainings, if there are any."""
+    if not needs.trained:
+        return
+    catalogue, config = estimates.catalogue, estimates.config
     if not estimates.is_estimated:
-        print(f"  training   {format_training_costs(catalogue, config, needs)}")
+        print(f"  hours      {COUNTED}: {format_measured_time(estimates, needs)}")
         print(f"  disk       {format_disk(catalogue, config.scale, needs)}")
         gpu_bytes = find_most_gpu_bytes(catalogue, config.scale, needs.trained)
         if gpu_bytes:
             print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
         return
-    print_estimates_of_trainings(estimates, needs, jobs_at_once)
-    print_gated_models(needs)
-
-
-def print_estimates_of_trainings(estimates: GpuHours, needs: PaperNeeds, jobs_at_once: int) -> None:
-    """Print GPU-hours, disk and GPU memory of the requested runs, if some are trained."""
-    if not needs.trained:
-        return
-    hours = estimates.estimate_runs(needs.runs).format()
-    print(f"  GPU-hours  {hours}, with scoring and searches")
+    hours = JobHours(catalogue, config, CUDA, estimates).sum_jobs(needs.jobs.values())
+    print(f"  hours      {COUNTED}: {hours.format_time(CUDA)}")
     weights: list[int | None] = [4 * estimates.count(run).parameters for run in needs.trained]
     at_once = min(jobs_at_once, len(needs.trained))
     states = estimate_state_bytes(estimates, needs.trained, at_once)
-    large_data = format_large_data(estimates.catalogue, needs)
+    large_data = format_large_data(catalogue, needs)
     disk = f"{format_size(weights)} of checkpoints, {large_data}"
     print(
         f"  disk       {disk}{format_gigabytes(states)} of states while the {at_once} largest "
         "train at once (--jobs N: fewer)"
     )
     print(f"  GPU memory {format_largest_memory(estimates, needs.trained)}")
+
+
+def format_measured_time(estimates: GpuHours, needs: PaperNeeds) -> str:
+    """Format the hours of all jobs on cores and on a GPU, by recorded step times."""
+    catalogue, config = estimates.catalogue, estimates.config
+    times = []
+    for device in (CPU, CUDA):
+        work = JobHours(catalogue, config, device, estimates).sum_jobs(needs.jobs.values())
+        time = work.format_time(device)
+        times.append(time + format_extended(catalogue, config, needs.trained, device))
+    cores, gpu = times
+    return f"{cores}; or on a GPU: {gpu}"
 
 
 def format_largest_memory(estimates: GpuHours, runs: list[Run]) -> str:
@@ -234,41 +235,11 @@ def format_run_counts(needs: PaperNeeds) -> str:
     return str(n_trained)
 
 
-def count_jobs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> Counter[str]:
-    """Count the jobs of a paper by rule, in the order of their running."""
-    trained = set(needs.trained)
-    for run in needs.searches:
-        # A search may have another seed than the runs, and then starts from one more trained run.
-        parent = find_parent_run(catalogue, run, config.scale, config.precision)
-        if parent and parent not in needs.runs:
-            trained.add(parent)
-    intervened = select_intervened_runs(catalogue, needs.paper, needs.runs)
-    displays = catalogue.papers[needs.paper].select_shown_displays(needs.runs).values()
-    analyses: set[str] = set()
-    for display in displays:
-        analyses |= set(display.list_analyses())
-    reports = Counter[str](display.kind for display in displays)
-    evaluated = needs.runs
-    if config.claims:
-        claim_needs = find_paper_needs(catalogue, config, needs.paper)
-        scored_variants = claim_needs.scored_variants
-        evaluated = [run for run in needs.runs if run.variant_key in scored_variants]
-        intervened_variants = claim_needs.intervened_variants
-        intervened = [run for run in needs.runs if run.variant_key in intervened_variants]
-        analyses = set(claim_needs.analyses)
-        reports = Counter({"claim": len(split_claim_names(config.claims)[needs.paper])})
-    jobs = {
-        "fetch": len(needs.files) + len(needs.wheels),
-        "prepare": len(needs.tasks),
-        "fetch_model": len(needs.models),
-        "train": len(trained),
-        "evaluate": len(evaluated),
-        "search": len(needs.searches),
-        "candidates": len({run.task for run in intervened}),
-        "intervene": len(intervened),
-        "analyse": len(analyses),
-    }
-    return Counter({**jobs, **reports})
+def count_jobs(needs: PaperNeeds) -> Counter[str]:
+    """Count the jobs by rule, in the order of their running."""
+    downloads = {"fetch": len(needs.files) + len(needs.wheels), "fetch_model": len(needs.models)}
+    counts = Counter(downloads) + Counter(job.rule for job in needs.jobs.values())
+    return Counter({rule: counts[rule] for rule in RULES if counts[rule]})
 
 
 def print_downloads(needs: PaperNeeds) -> None:
@@ -295,18 +266,6 @@ def format_model(name: str, model: Repository) -> str:
     if model.gated:
         text += ", gated"
     return text
-
-
-def format_training_costs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> str:
-    """Format the hours of trainings, with those of searches."""
-    runs = list(needs.trained)
-    for run in needs.searches:
-        search = resolve_training(catalogue, run, config.scale, config.precision).search
-        if search:
-            runs += [run] * search.count_pairs()
-    cpu = format_training_hours(catalogue, config, runs, "cpu")
-    gpu = format_training_hours(catalogue, config, runs, "cuda")
-    return f"hours of CPU threads: {cpu}; or of GPU: {gpu}"
 
 
 def format_disk(catalogue: Catalogue, scale: str, needs: PaperNeeds) -> str:

@@ -8,6 +8,24 @@ from workflow_scripts.workflow.wildcards import read_run_name
 
 # Rules with one job per run.
 RUN_RULES = ("train", "evaluate", "intervene")
+# What the jobs of a stage are called: (one, several).
+NOUNS = {
+    "train": ("training", "trainings"),
+    "search": ("search", "searches"),
+    "evaluate": ("evaluation", "evaluations"),
+    "intervene": ("intervention", "interventions"),
+    "analyse": ("analysis", "analyses"),
+    "prepare": ("data set", "data sets"),
+    "candidates": ("list of candidates", "lists of candidates"),
+    "fetch_model": ("model", "models"),
+}
+LARGE = "_large"  # end of the name of a rule for large data
+
+
+def format_job_count(stage: str, count: int) -> str:
+    """Format a number of jobs of a stage, such as `3 trainings`."""
+    one, several = NOUNS.get(stage, (f"job of {stage}", f"jobs of {stage}"))
+    return f"{count} {one if count == 1 else several}"
 
 
 @dataclass(eq=False)
@@ -34,7 +52,7 @@ class SnakemakeJob:
     @property
     def stage(self) -> str:
         """The rule, without its distinction of large data."""
-        return self.rule.removesuffix("_large")
+        return self.rule.removesuffix(LARGE)
 
     @property
     def run(self) -> Run | None:

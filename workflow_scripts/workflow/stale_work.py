@@ -5,36 +5,17 @@ third line names models whose licence must have been accepted.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.gpu_hours import GpuHours, HoursRange
+from workflow_scripts.workflow.job_hours import TIMED_STAGES, JobHours, WorkHours
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
-from workflow_scripts.workflow.result_patterns import locate_record
-from workflow_scripts.workflow.snakemake_job import SnakemakeJob
-from workflow_scripts.workflow.step_times import read_step_times
-from workflow_scripts.workflow.time_limit import Machine, estimate_seconds
-from workflow_scripts.workflow.wildcards import read_variant_key
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob, format_job_count
 
-# The jobs that take time, in the order in which a line counts them: (one, several).
-NOUNS = {
-    "train": ("training", "trainings"),
-    "search": ("search", "searches"),
-    "evaluate": ("evaluation", "evaluations"),
-    "intervene": ("intervention", "interventions"),
-    "analyse": ("analysis", "analyses"),
-    "prepare": ("data set", "data sets"),
-    "candidates": ("list of candidates", "lists of candidates"),
-}
-OF_VARIANTS = ("train", "search", "evaluate", "intervene")
 # Less work than this is done again without a word.
 STALE_HOURS = 1 / 6
 # First runs that take less get no line: the demo's.
@@ -42,43 +23,32 @@ FIRST_HOURS = 1
 SHOWN_REASONS = 2
 
 
-@dataclass
+@dataclass(frozen=True)
 class Work:
-    """Jobs and the sum of their times, in hours of one core, or of a GPU.
+    """Jobs and the sum of their times."""
 
-    unknown: the number of jobs whose time is not known.
-    """
+    jobs: list[SnakemakeJob]
+    hours: WorkHours
 
-    jobs: list[SnakemakeJob] = field(default_factory=list)
-    hours: HoursRange = field(default_factory=HoursRange)
-    unknown: int = 0
-
-    def has_more_than(self, hours: float) -> bool:
-        """Whether it takes longer than this, or an unknown time."""
-        return self.hours.upper > hours or self.unknown > 0
+    @property
+    def first_stage(self) -> str:
+        """The first stage of TIMED_STAGES that there is a job of, else that of the first job."""
+        stages = {job.stage for job in self.jobs}
+        return next((stage for stage in TIMED_STAGES if stage in stages), self.jobs[0].stage)
 
     def describe_jobs(self) -> str:
-        """Count the jobs: those of the first kind of NOUNS that there is, and all others."""
+        """Count the jobs: those of the first stage, and all others."""
         counts = Counter(job.stage for job in self.jobs)
-        first = next(stage for stage in NOUNS if counts[stage])
-        text = f"{counts[first]} {NOUNS[first][counts[first] != 1]}"
-        others = counts.total() - counts[first]
+        text = format_job_count(self.first_stage, counts[self.first_stage])
+        others = counts.total() - counts[self.first_stage]
         if others:
             text += f" and {others} other {'job' if others == 1 else 'jobs'}"
         return text
 
     def describe_time(self, device: str, gpu: str) -> str:
         """Say how long the jobs take on a device. gpu: whose hours a range is of."""
-        unit = "core-hours" if device == "cpu" else "GPU-hours"
-        if self.hours.lower != self.hours.upper:
-            unit += f" of {gpu}"
-        about = f"about {self.hours.format()} {unit}"
-        if not self.unknown:
-            return about
-        unknown = f"{self.unknown} {'job' if self.unknown == 1 else 'jobs'} of unknown time"
-        if not self.hours.upper:
-            return unknown
-        return f"{about} and {unknown}"
+        time = self.hours.format_time(device, gpu)
+        return f"about {time}" if self.hours.hours.upper else time
 
 
 @dataclass(frozen=True)
@@ -91,76 +61,24 @@ class CallWork:
     jobs: list[SnakemakeJob]
 
     @cached_property
-    def gpu_hours(self) -> GpuHours:
-        """Estimates of GPU-hours, for times that were not measured."""
-        return GpuHours(self.catalogue, self.config)
+    def job_hours(self) -> JobHours:
+        """Estimates of the hours of its jobs."""
+        return JobHours(self.catalogue, self.config, self.device)
 
     def select_work(self, *, is_stale: bool) -> Work:
-        """Return the jobs whose results are there, or the others, with their time."""
-        work = Work()
-        hours_of_variants: dict[tuple[str, str], HoursRange | None] = {}  # seeds take the same
-        for job in self.jobs:
-            if job.stage not in NOUNS or any(map(_is_there, job.outputs)) != is_stale:
-                continue
-            work.jobs.append(job)
-            key = (job.rule, job.name.rpartition("/seed-")[0] or job.name)
-            if key not in hours_of_variants:
-                hours_of_variants[key] = self._estimate(job)
-            hours = hours_of_variants[key]
-            if hours is None:
-                work.unknown += 1
-            else:
-                work.hours += hours
-        return work
+        """Return the jobs whose results are there, or the others, with their time.
 
-    def _estimate(self, job: SnakemakeJob) -> HoursRange | None:
-        """Estimate the hours of a job on one core, or on a GPU that it may share with others.
-
-        Where no step time is known, they are those that the job took the last time, else on a GPU
-        a range by counted FLOPs. None if that is unknown, too.
+        Those without a result of their own are left out.
         """
-        seconds = self._estimate_seconds(job)
-        if seconds is not None:
-            return HoursRange(seconds / 3600, seconds / 3600)
-        if self.device != "cuda" or job.stage not in OF_VARIANTS:
-            return None
-        run = read_variant_key(job.wildcards).make_run(seed=0)
-        return self.gpu_hours.estimate_job(job.rule, run)
-
-    def _estimate_seconds(self, job: SnakemakeJob) -> float | None:
-        """Estimate the seconds by step times, else by the last time; None without either."""
-        if job.stage not in OF_VARIANTS:
-            return self._find_last(job) or self._estimate_alone(job)
-        seconds = self._estimate_alone(job)
-        if seconds is None:
-            return self._find_last(job)
-        if "@" in job.wildcards["variant"]:
-            return seconds
-        run = read_variant_key(job.wildcards).make_run(seed=0)
-        scale, precision = job.wildcards["scale"], self.config.precision
-        if self.device == "cpu":
-            return seconds * resolve_training(self.catalogue, run, scale, precision).torch_threads
-        step_time = read_step_times(self.catalogue).find(run, scale, self.device, precision)
-        return seconds / step_time.processes if step_time else seconds
-
-    def _estimate_alone(self, job: SnakemakeJob) -> float | None:
-        machine = Machine(self.device, slots=1, slowdown=1.0)
-        return estimate_seconds(self.catalogue, self.config, machine, job)
-
-    def _find_last(self, job: SnakemakeJob) -> float | None:
-        """Return the time in the record of a job's result; None if it was on another device."""
-        try:
-            record = read_json(locate_record(job.stage, job.wildcards))
-        except UserError:
-            return None
-        is_on_cpu = record.get("device") == "cpu"
-        if job.stage in OF_VARIANTS and is_on_cpu != (self.device == "cpu"):
-            return None
-        return record.get("cpu_seconds" if is_on_cpu else "seconds")
+        jobs = []
+        for job in self.jobs:
+            if job.outputs and any(map(_is_there, job.outputs)) == is_stale:
+                jobs.append(job)
+        return Work(jobs, self.job_hours.sum_jobs(jobs))
 
     def has_long_stale_work(self) -> bool:
         """Whether what is done again takes more than STALE_HOURS, or an unknown time."""
-        return self.select_work(is_stale=True).has_more_than(STALE_HOURS)
+        return self.select_work(is_stale=True).hours.has_more_than(STALE_HOURS)
 
     def describe(self) -> list[str]:
         """Return the lines that a call prints: on long work, and on gated models."""
@@ -188,28 +106,27 @@ class CallWork:
         """Return the line about what is done again; None if that is little and no training."""
         work = self.select_work(is_stale=True)
         trains = any(job.stage in ("train", "search") for job in work.jobs)
-        if not trains and not work.has_more_than(STALE_HOURS):
+        if not trains and not work.hours.has_more_than(STALE_HOURS):
             return None
+        time = work.describe_time(self.device, self.job_hours.gpu_hours.gpu)
         return (
-            f"{work.describe_jobs()} again because {self.describe_reasons(work.jobs)}: "
-            f"{work.describe_time(self.device, self.gpu_hours.gpu)}; `why` lists them; "
-            "--touch keeps them"
+            f"{work.describe_jobs()} again because {self.describe_reasons(work)}: {time}; "
+            "`why` lists them; --touch keeps them"
         )
 
     def describe_first(self) -> str | None:
         """Return the line about what is done for the first time; None if that is little."""
         work = self.select_work(is_stale=False)
-        if work.hours.upper <= FIRST_HOURS:
+        if work.hours.hours.upper <= FIRST_HOURS:
             return None
-        time = work.describe_time(self.device, self.gpu_hours.gpu)
-        return f"{work.describe_jobs()} for the first time: {time} with scoring; `plan` says more"
+        time = work.describe_time(self.device, self.job_hours.gpu_hours.gpu)
+        return f"{work.describe_jobs()} for the first time: {time}; `plan` says more"
 
-    def describe_reasons(self, stale: Iterable[SnakemakeJob]) -> str:
-        """Return the reasons of most jobs of the first kind of NOUNS that there is."""
-        jobs = list(stale)
-        stage = next(stage for stage in NOUNS if any(job.stage == stage for job in jobs))
+    def describe_reasons(self, work: Work) -> str:
+        """Return the reasons of most jobs of the first stage."""
+        stage = work.first_stage
         reasons = Reasons(self)
-        counts = Counter(reasons.find(job) for job in jobs if job.stage == stage)
+        counts = Counter(reasons.find(job) for job in work.jobs if job.stage == stage)
         texts = [reason for reason, _ in counts.most_common(SHOWN_REASONS)]
         if len(counts) > 1:
             texts = [f"{reason} ({counts[reason]})" for reason in texts]

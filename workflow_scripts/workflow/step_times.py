@@ -5,6 +5,7 @@ The measured step times are in catalogue/step_times.csv.
 
 import math
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -242,23 +243,7 @@ def estimate_hours(
     return HoursEstimate(total, unknown)
 
 
-def format_training_hours(
-    catalogue: Catalogue, config: Config, runs: list[Run], device: str
-) -> str:
-    """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
-    total, unknown = estimate_hours(
-        catalogue, runs, config.scale, config.precision, device, config.gpu_speed
-    )
-    parts = []
-    if total or not unknown:
-        parts.append(format_hours(total) + _format_extended(catalogue, config, runs, device))
-    if unknown:
-        plural = "run" if unknown == 1 else "runs"
-        parts.append(f"{unknown} {plural} without a recorded step time")
-    return " + ".join(parts)
-
-
-def _format_extended(catalogue: Catalogue, config: Config, runs: list[Run], device: str) -> str:
+def format_extended(catalogue: Catalogue, config: Config, runs: Iterable[Run], device: str) -> str:
     """Name the methods that are estimated by one that they extend; empty if none is."""
     times = read_step_times(catalogue, config.gpu_speed)
     extended = {}

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workflow_scripts.workflow.job_times import format_time_limits
+
 # Rules that are submitted, in the order of the data flow. Those of a user come after them.
 RULES = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
 # Resources that say where a job runs.
@@ -61,9 +63,9 @@ def describe_requests(requests: Iterable[SlurmRequest]) -> list[str]:
         return []
     lines = ["The first attempts of these jobs ask SLURM for"]
     for (rule, gpu, location), group in groups.items():
-        hours = format_range([request.minutes / 60 for request in group])
+        time = format_time_limits(request.minutes for request in group)
         memory = format_range([request.megabytes / 1000 for request in group])
-        words = [f"{hours} h", f"{memory} GB", gpu or "no GPU", location or "the default partition"]
+        words = [time, f"{memory} GB", gpu or "no GPU", location or "the default partition"]
         lines.append(f"{len(group):7,} {rule:14} {', '.join(words)}")
     return lines
 

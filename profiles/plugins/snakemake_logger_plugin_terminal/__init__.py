@@ -33,6 +33,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 FAILED_JOBS = Path(".snakemake/failed_jobs.json")
 # Time between two lists of the running jobs, if the output is not a terminal.
 HEARTBEAT_SECONDS = 60
+# Of more jobs of a dry run, those that differ in the seed alone share a line.
+MOST_JOBS_LISTED = 30
 # Columns of a bar, and of a training's line, such as
 # `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
 BAR_WIDTH = 20
@@ -127,6 +129,19 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     announced: float = field(default_factory=time.time)
 
+    @property
+    def reason(self) -> tuple[str, ...]:
+        """Why it failed, without the name of what it is about."""
+        message = self.message.replace(self.about, "") if self.about else self.message
+        return self.rule, message, self.slurm_state
+
+    @property
+    def group(self) -> str:
+        """What it is about without the seed: the variant; else the data set, or the paper."""
+        if "seed" in self.wildcards:
+            return self.about.rpartition("/")[0]
+        return self.about if self.rule == "claim" else self.about.partition("/")[0]
+
     def format_duration(self) -> str:
         """Format the time since the job was announced."""
         return format_duration(time.monotonic() - self.started)
@@ -171,6 +186,16 @@ class Job:
         if line.startswith(STOPPED):
             return f"{line.partition(';')[0]}; its next job waits in SLURM's queue"
         return line
+
+
+@dataclass(frozen=True)
+class JobLine:
+    """A line of a dry run. count: the number of jobs if it is about several."""
+
+    rule: str
+    about: str
+    count: str
+    reason: str
 
 
 def find_place(log: str) -> str:
@@ -241,22 +266,42 @@ def split_numbers(name: str) -> list[tuple[str, int]]:
     return [(text, int(number or 0)) for text, number in TEXT_AND_NUMBER.findall(name)]
 
 
-def align_jobs_to_run(jobs: list[tuple[Job, str]]) -> Iterator[str]:
-    """Yield a line for each job of a dry run, in columns: rule, what it is about, reason.
+def group_jobs(jobs: list[tuple[Job, str]]) -> list[JobLine]:
+    """Return a line for the jobs of a rule on all seeds of a variant that have the same reason.
+
+    So it is with files of a data set, and with tables, figures and analyses of a paper.
+    """
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for job, reason in jobs:
+        groups.setdefault((job.rule, job.group, reason), []).append(job.about)
+    lines = []
+    for (rule, group, reason), names in groups.items():
+        if len(names) == 1:
+            lines.append(JobLine(rule, names[0], "", reason))
+        else:
+            lines.append(JobLine(rule, group, f"{len(names)} jobs", reason))
+    return lines
+
+
+def align_jobs_to_run(jobs: list[tuple[Job, str]], *, is_grouped: bool) -> Iterator[str]:
+    """Yield the lines of a dry run, in columns: rule, what its jobs are about, number, reason.
 
     The jobs of a rule follow each other by what they are about, those of the rule that runs first
     at the top. A few long names do not move the column of all reasons.
     """
-    rule_width = max(len(job.rule) for job, _ in jobs)
-    widths = sorted(len(job.about) for job, _ in jobs)
+    lines = [JobLine(job.rule, job.about, "", reason) for job, reason in jobs]
+    if is_grouped:
+        lines = group_jobs(jobs)
+    rule_width = max(len(line.rule) for line in lines)
+    widths = sorted(len(line.about) for line in lines)
     about_width = widths[int(0.9 * (len(widths) - 1))]
-    rules = list(dict.fromkeys(job.rule for job, _ in jobs))
-    in_order = sorted(
-        jobs, key=lambda entry: (rules.index(entry[0].rule), split_numbers(entry[0].about))
-    )
-    for job, reason in in_order:
-        about = escape(f"{job.about:{about_width}}")
-        yield f"{job.rule:{rule_width}}  {about}  [dim]{escape(reason)}[/]"
+    count_width = max(len(line.count) for line in lines)
+    gap = "  " if count_width else ""
+    rules = list(dict.fromkeys(line.rule for line in lines))
+    for line in sorted(lines, key=lambda line: (rules.index(line.rule), split_numbers(line.about))):
+        about = escape(f"{line.about:{about_width}}")
+        count = f"{gap}{line.count:>{count_width}}"
+        yield f"{line.rule:{rule_width}}  {about}{count}  [dim]{escape(line.reason)}[/]"
 
 
 def make_progress_line(name: Text, width: int, done: int, total: int, message: str) -> Table:
@@ -289,6 +334,7 @@ class LogHandler(LogHandlerBase):
             self.errors = Console(stderr=True, **options)
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
+        self.shown_reasons: set[tuple[str, ...]] = set()  # of failed jobs
         # of a dry run, each with the reason
         self.jobs_to_run: list[tuple[Job, str]] = []
         self.has_changes = False  # whether one of them has a result, of which something changed
@@ -377,7 +423,10 @@ class LogHandler(LogHandlerBase):
             self.console.print(f"[green]✓[/] {line}  [dim]{end}[/]")
 
     def show_failed_job(self, record: logging.LogRecord) -> None:
-        """Show a failed job, the last line of its log, the log's path, and the command."""
+        """Show a failed job, the last line of its log, the log's path, and the command.
+
+        Of further jobs of the rule that say the same only the name.
+        """
         job = self.running.pop(record.jobid)
         # On a cluster the last one is SLURM's log of the job, with errors before the command
         # started.
@@ -388,19 +437,23 @@ class LogHandler(LogHandlerBase):
             )
             return
         self.failed[record.jobid] = job
-        self.console.print(
-            f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}"
-        )
         report = record.rule_msg or ""
         refusal = SLURM_REFUSAL.search(report)
         if refusal:
             job.message = f"SLURM refused it: {' '.join(refusal[1].split())}"
         else:
             job.message = job.read_failure() or "it logged nothing"
-        self.console.print(f"    {escape(job.message)}")
         end = SLURM_END.search(report)
         if end:
             job.slurm_state = end[2]
+        line = f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}"
+        if job.reason in self.shown_reasons:
+            self.console.print(f"{line}, for the same reason")
+            return
+        self.shown_reasons.add(job.reason)
+        self.console.print(line)
+        self.console.print(f"    {escape(job.message)}")
+        if end:
             self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
@@ -501,11 +554,18 @@ class LogHandler(LogHandlerBase):
 
     def show_jobs_to_run(self) -> None:
         """Show the jobs of a dry run, and their number by rule."""
+        # With their commands all jobs are listed.
+        is_grouped = (
+            len(self.jobs_to_run) > MOST_JOBS_LISTED and not self.common_settings.printshellcmds
+        )
         if self.jobs_to_run:
             # As one text, because thousands of prints are slow.
-            self.console.print("\n".join(align_jobs_to_run(self.jobs_to_run)))
+            lines = align_jobs_to_run(self.jobs_to_run, is_grouped=is_grouped)
+            self.console.print("\n".join(lines))
         if self.counts:
             note = "not run: -n"
+            if is_grouped:
+                note += "; -n -p lists every job with its command"
             if self.has_changes:
                 note += f"; {WHY} says what changed"
             self.console.print(f"{self.summarise()} [dim]({note})[/]")

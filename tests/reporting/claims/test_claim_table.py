@@ -6,8 +6,14 @@ import re
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_csv
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS
-from workflow_scripts.reporting.claims.claim_table import print_claims, shorten_reason
+from workflow_scripts.reporting.claims.claim_table import (
+    print_claims,
+    print_claims_alone,
+    shorten_reason,
+)
 
 
 def row(claim, verdict="inconclusive", **more):
@@ -82,6 +88,20 @@ def printed(tmp_path, capsys):
         return [re.sub(" +", " ", line).strip() for line in capsys.readouterr().out.splitlines()]
 
     return lines
+
+
+def test_a_claim_alone_says_where_it_is_primary(tmp_path, capsys):
+    """Plans name a scale: at others the same claim is exploratory."""
+    rows = [row("comp-over-bert-bird"), row("comp-over-bert-paws")]
+    rows.append(row("mix-over-bert-bird", role="primary"))
+    write_csv(tmp_path / "claims.csv", CLAIM_COLUMNS, rows)
+    print_claims_alone(tmp_path / "claims.csv", "demo", load_catalogue().papers)
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cat/")]
+    assert said == [
+        "cat/comp-over-bert-bird at demo: exploratory claim, primary at small",
+        "cat/comp-over-bert-paws at demo: exploratory claim",
+        "cat/mix-over-bert-bird at demo: primary claim",
+    ]
 
 
 def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_counted_apart(printed):

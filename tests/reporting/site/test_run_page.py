@@ -158,6 +158,21 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
     assert "Finished so far 0 trainings" in Document(results.page).words
 
 
+def test_where_no_plan_is_for_the_scale_it_says_that_nothing_is_primary(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    results = copy_results(tmp_path, "demo", ("cat",))
+    with open(results.claims.table, newline="") as stream:
+        reader = csv.DictReader(stream)
+        rows = [row | {"role": "exploratory"} for row in reader]
+    write_csv(results.claims.table, reader.fieldnames, rows)
+    assert main(["page", "--results", str(results.path)]) == 0
+    words = Document(results.page).words
+    said = "At demo no claim is primary: the analysis plans of this paper are for small."
+    assert words.count(said) == 1
+    assert re.search(r"\d+ claims and controls of ours", words)
+    assert "exploratory" not in words.lower()
+
+
 def test_results_of_no_complete_call_have_no_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert main(["page", "--results", str(tmp_path)]) == 1

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.reporting.claims.claim_rows import (
     STATES,
     ClaimRow,
@@ -87,14 +89,19 @@ def print_claim_table(console: Console, title: str, rows: list[ClaimRow], scale:
     console.print()
 
 
-def print_claims_alone(path: Path, scale: str) -> None:
+def print_claims_alone(path: Path, scale: str, papers: Mapping[str, Paper]) -> None:
     """Print each claim of a claims.csv in some lines: its effect, and its verdict with the reason.
 
-    They were judged without the other claims of their paper.
+    They were judged without the other claims of their paper. An exploratory one may be primary at
+    another scale.
     """
     console = Console(highlight=False, soft_wrap=True)
     for row in read_claim_rows(path):
-        console.print(f"[bold]{row.paper}/{escape(row.claim)}[/] at {scale}: {row.role} claim")
+        role = f"{row.role} claim"
+        scales = papers[row.paper].list_planned_scales(row.claim)
+        if scales and not row.is_primary:
+            role += f", primary at {' and '.join(scales)}"
+        console.print(f"[bold]{row.paper}/{escape(row.claim)}[/] at {scale}: {role}")
         console.print(f"  {escape(row.statement)}")
         console.print(f"  effect    {escape(_describe_effect(row))}")
         if row.caveat:

@@ -263,6 +263,7 @@ def describe_paper(
         "link": link,
         "shown": rank_by_table(entry, with_effect),
         "has_plans": bool(entry.list_plans(scale)),
+        "planned_scales": entry.list_planned_scales(),
         "tables": tables,
         "figures": shown.figures,
         "figures_root": "/",

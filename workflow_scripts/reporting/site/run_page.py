@@ -117,6 +117,7 @@ def format_run_page(
             "ours": ours,
             "shown": rank_by_table(entry, ours),
             "has_plans": bool(entry.list_plans(scale)),
+            "planned_scales": entry.list_planned_scales(),
             "tables": shown.tables,
             "figures": shown.figures,
             "figures_root": "",
