@@ -32,6 +32,9 @@ settings.register_profile("recompose", deadline=None)
 settings.load_profile("recompose")
 
 
+# What tests read is as wide as a log, whatever the shell exports.
+os.environ.pop("COLUMNS", None)
+
 # Tests get files from outside the repository by the fixtures `mirror` and `paper_texts` only. The
 # variables have other names in all other tests and in what these start, so that those run as on a
 # machine without the files.

@@ -209,6 +209,12 @@ def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
     assert list(committed.sides(claim="comp-over-mix-bird", side="left")["seed"]) == list(
         range(101, 110)
     )
+    names = ["cat/comp-over-bert-bird", "lrf/lrf-over-matched-addjump"]
+    found = committed.claims(claim=names)
+    assert [f"{row.paper}/{row.claim}" for row in found.itertuples()] == names
+    assert list(found) == list(committed.claims())
+    none = {"paper": "lrf", "verdict": "reproduced", "role": "primary"}
+    assert committed.claims(**none).empty  # a word of the column, and no mistake
 
 
 def test_provenance_curves_and_predictions_of_committed_runs(committed: Results):
@@ -273,6 +279,13 @@ def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
         (lambda r: r.scores(tsk="paws"), "there is no column 'tsk'; did you mean 'task'?"),
         (lambda r: r.claims(verdcit="x"), "there is no column 'verdcit'; did you mean 'verdict'?"),
         (lambda r: r.claims(claim="mix-over-bert-brid"), "; did you mean 'mix-over-bert-bird'?"),
+        (lambda r: r.claims(claim="cat/mix-over-bert-brid"), "; did you mean 'cat/mix-over-bert-bird'?"),
+        (lambda r: r.claims(verdict="planned"), "no verdict is 'planned'; known: inconclusive, no verdict, "),
+        (lambda r: r.claims(role="Primary"), "no role is 'Primary'; did you mean 'primary'?"),
+        (lambda r: r.scores(readout="mixx"), "no readout is 'mixx'; did you mean 'mix'?"),
+        (lambda r: r.scores(seed="101"), "seed is a number; give one in place of the text '101'"),
+        (lambda r: r.curves("bird/cat/mix@paws/seed-101"), "trains nothing; name paws/cat/mix/seed-101"),
+        (lambda r: r.curves("scan-jump-x2/transformer/default/seed-999"), "did you mean 'scan-jump-x2/tr"),
         (lambda r: r.table("cat/tabel2"), "has no table 'cat/tabel2'; did you mean 'cat/table2'?"),
         (lambda r: r.wide("cat/table2", "publishd"), "there is no column 'publishd'; did you mean 'published'?"),
         (lambda r: r.curves("cognition/lrf/defalt/seed-101"), "did you mean 'cognition/lrf/default/seed-101'?"),
@@ -424,5 +437,5 @@ def test_a_claim_may_have_the_name_that_commands_take(committed: Results):
     named = committed.sides(claim="cat/comp-over-bert-bird")
     assert named.equals(committed.sides(paper="cat", claim="comp-over-bert-bird")) and len(named)
     assert len(committed.claims(claim="cat/comp-over-bert-bird")) == 1
-    with pytest.raises(UserError, match="did you mean 'comp-over-bert-bird'"):
+    with pytest.raises(UserError, match="did you mean 'cat/comp-over-bert-bird'"):
         committed.claims(claim="cat/comp-over-bert-brid")

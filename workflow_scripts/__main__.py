@@ -3,8 +3,10 @@
 import argparse
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator
 
 from workflow_scripts.common.environment import clean_environment
@@ -49,15 +51,19 @@ def _end_without_reader() -> int:
 
 
 def _list_commands() -> Iterator[str]:
-    """Yield the lines of the help that say what each command does."""
+    """Yield the lines of the help that say what each command does, as wide as the terminal."""
     width = max(map(len, COMMANDS))
+    columns, _ = shutil.get_terminal_size()
     for heading, commands in (
         ("commands:", USER_COMMANDS),
         ("called by ./reproduce and by the rules:", INNER_COMMANDS),
     ):
         yield heading
         for name, purpose in commands.items():
-            yield f"  {name:{width}}  {purpose}"
+            start = f"  {name:{width}}  "
+            indent = " " * len(start)
+            text_width = max(columns, 2 * len(start))
+            yield textwrap.fill(purpose, text_width, initial_indent=start, subsequent_indent=indent)
 
 
 def _run_command(arguments: list[str] | None) -> int:

@@ -37,11 +37,12 @@ from workflow_scripts.common.result_folders import (
     TableFiles,
     verify_checksum,
 )
-from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.common.run_names import START, Run, VariantKey
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.prepared import digest_data, read_table
 from workflow_scripts.evaluation.scores import NUMBERS, SCORE_COLUMNS, Score, read_scores
 from workflow_scripts.provenance.exported import select_provenance
+from workflow_scripts.reporting.claims.verdicts import VERDICTS
 from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
@@ -76,7 +77,21 @@ FLOATS = {
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
 RUN_COLUMNS = list(Run._fields)  # of scores.csv
 # Columns of names: to select by one that no row has is a mistake.
-NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
+NAMES = {
+    "cell",
+    "claim",
+    "intervention",
+    "method",
+    "metric",
+    "paper",
+    "readout",
+    "side",
+    "split",
+    "task",
+    "variant",
+}
+# Columns with one of a few words, which a folder may have no row of.
+WORDS = {"role": ("primary", "exploratory"), "verdict": VERDICTS}
 
 
 class Results:
@@ -194,11 +209,12 @@ class Results:
     def claims(self, **selection: Any) -> pd.DataFrame:
         """Return the claims, one per row, with the columns of claims.csv.
 
-        They are selected as in `scores`. `claim` may also be `<paper>/<claim>`, as in the commands.
+        They are selected as in `scores`. A `claim` may also be `<paper>/<claim>`, as in the
+        commands. `verdict` is that of claims.csv: a planned claim has "no verdict".
         """
         file = self._files.claims.table
         frame = self._read_table(file, "paper", "claim", "verdict")
-        return _select(frame, _split_claim_name(selection))
+        return _select_claims(frame, selection)
 
     def sides(self, **selection: Any) -> pd.DataFrame:
         """Return what claims compare: a row per claim, side, cell and seed.
@@ -207,7 +223,7 @@ class Results:
         """
         columns = ("paper", "claim", "side", "cell", "seed", "value")
         frame = self._read_table(self._files.claims.sides, *columns)
-        return _select(frame, _split_claim_name(selection))
+        return _select_claims(frame, selection)
 
     def tables(self) -> list[str]:
         """Return the names of all tables, `<paper>/<table>`."""
@@ -396,7 +412,9 @@ class Results:
         if run in self._runs.index and self._exported.curves.exists():
             names = parsed._asdict()
             frame = self._read_table(self._exported.curves, *names, "step", "name", "value")
-            frame = _select(frame, names)
+            frame = frame[(frame[list(names)] == pd.Series(names)).all(axis=1)]
+            if frame.empty:
+                self._require_file(parsed, self._files.run(parsed).curve)
         else:
             history = read_history(self._require_file(parsed, self._files.run(parsed).curve))
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
@@ -470,7 +488,8 @@ class Results:
             raise self._refuse_run(str(run))
         if run.weights and not file.is_relative_to(folder.evaluation.path):
             raise UserError(
-                f"{self.folder} has no {name}: this run scores given weights and trains nothing"
+                f"{self.folder} has no {name}: this run scores given weights and trains nothing; "
+                f"name {find_training(run)}"
             )
         target = RESULTS.scale(self.folder.name).run(run).evaluation.manifest
         raise UserError(
@@ -500,6 +519,13 @@ def _describe_absence(status: str, note: str | None) -> str:
     if reason.startswith(status):
         return reason
     return f"{status}: {reason}"
+
+
+def find_training(run: Run) -> Run:
+    """Return the training whose weights, or start, a run with given weights scores."""
+    if run.weights in (None, START):
+        return run.training
+    return run.training._replace(task=run.weights)
 
 
 def read_checkpoint(folder: str | Path) -> "Checkpoint":
@@ -600,13 +626,19 @@ def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
     return pd.concat(parts).sort_index()
 
 
-def _split_claim_name(selection: dict[str, Any]) -> dict[str, Any]:
-    """Return the selection with paper and claim apart where `claim` is `<paper>/<claim>`."""
-    name = selection.get("claim")
-    if not isinstance(name, str) or "/" not in name:
-        return selection
-    paper, _, claim = name.partition("/")
-    return {**selection, "paper": paper, "claim": claim}
+def _select_claims(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
+    """Select rows of claims or sides, by claims with or without their paper."""
+    if not any("/" in str(name) for name in _list_values(selection.get("claim"))):
+        return _select(frame, selection)
+    claims = frame["claim"]
+    named = frame.assign(claim=frame["paper"] + "/" + claims, alone=claims)
+    selected = _select(named, selection)
+    return selected.assign(claim=selected["alone"]).drop(columns="alone")
+
+
+def _list_values(value: Any) -> list[Any]:
+    """List the values that a keyword selects."""
+    return list(value) if pd.api.types.is_list_like(value) else [value]
 
 
 def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
@@ -614,11 +646,15 @@ def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
     _check_columns(frame, selection)
     is_selected = pd.Series(True, index=frame.index)
     for column, value in selection.items():
-        values = list(value) if pd.api.types.is_list_like(value) else [value]
+        values = _list_values(value)
         selects_missing = None in values
         values = [value for value in values if value is not None]
         if column in NAMES:
-            _check_names(frame, column, values)
+            _check_names(column, values, list(frame[column].dropna().unique()))
+        elif column in WORDS:
+            _check_names(column, values, WORDS[column])
+        elif pd.api.types.is_numeric_dtype(frame[column]):
+            _check_numbers(column, values)
         has_value = frame[column].isin(values)
         if selects_missing:
             has_value |= frame[column].isna()
@@ -626,12 +662,18 @@ def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
     return frame.loc[is_selected].reset_index(drop=True)
 
 
-def _check_names(frame: pd.DataFrame, column: str, values: list[Any]) -> None:
-    """Raise UserError if no row has one of the values."""
-    names = frame[column].dropna().unique()
+def _check_names(column: str, values: list[Any], known: Collection[str]) -> None:
+    """Raise UserError if one of the values is not a known one."""
     for value in values:
-        if value not in names:
-            raise UserError(f"no {column} is '{value}'; {suggest_name(value, names)}")
+        if value not in known:
+            raise UserError(f"no {column} is '{value}'; {suggest_name(str(value), known)}")
+
+
+def _check_numbers(column: str, values: list[Any]) -> None:
+    """Raise UserError if one of the values is a text."""
+    for value in values:
+        if isinstance(value, str):
+            raise UserError(f"{column} is a number; give one in place of the text '{value}'")
 
 
 def _check_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:

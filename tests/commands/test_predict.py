@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
+from tests.analyses.small_runs import add_run
 from tests.data.file_server import serving
 from tests.reporting.reference import REFERENCE
 from tests.training.toy import assert_one_error
@@ -95,9 +96,12 @@ def test_the_committed_model_is_right_as_often_as_its_card_says():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([RUN.replace("101", "1")], f"error: no trained model of {RUN[:-3]}1 at the scale small; did you mean '{RUN}'?"),
-        (["scan-jump-x2"], "error: run 'scan-jump-x2' is not of the form <task>/<method>/<variant>/seed-<n>"),
-        ([RUN, "--scale", "full"], f"at the scale full; ./reproduce results/full/runs/{RUN}/eval/scores.csv trains"),
+        ([RUN.replace("101", "1")], f"error: no weights of {RUN[:-3]}1 at the scale small are here; ./reproduce "),
+        ([RUN.replace("101", "1")], f"; weights are here of {RUN} (--scale small)"),
+        ([RUN.replace("101", "108")], f"; its predictions are committed: {{results}}/reference/small/predictions/{RUN[:-9]}.parquet, seed 108; "),
+        (["bird/cat/mix@paws/seed-101"], "; its predictions are committed: {results}/reference/small/predictions/bird/cat/mix@paws.parquet, seed 101"),
+        (["scan-jump-x2"], f"error: run 'scan-jump-x2' is not of the form <task>/<method>/<variant>/seed-<n>; weights are here of {RUN} "),
+        ([RUN, "--scale", "full"], f"at the scale full are here; ./reproduce results/full/runs/{RUN}/eval/scores.csv trains"),
     ],
 )  # fmt: skip
 def test_a_run_without_a_model_is_one_line(words, message, capsys, tmp_path):
@@ -106,7 +110,27 @@ def test_a_run_without_a_model_is_one_line(words, message, capsys, tmp_path):
         (tmp_path / "reference").symlink_to(ROOT / "results/reference")
     assert main(arguments) == 1
     out, err = capsys.readouterr()
-    assert out == "" and message in err and len(err.splitlines()) == 1
+    assert out == "" and message.format(results=tmp_path) in err and len(err.splitlines()) == 1
+
+
+def test_without_a_run_it_says_what_one_is_and_which_have_weights(capsys, tmp_path):
+    results = tmp_path / "results"
+    for number in range(1, 5):  # one has lost its weights
+        folder = add_run(results / "demo", f"scan-jump-x2/transformer/default/seed-{number}").folder
+        if number == 2:
+            (folder / "checkpoint/model.safetensors").unlink()
+    (results / "reference").symlink_to(ROOT / "results/reference")
+    assert main(["predict", "--results", str(results)]) == 1
+    out, err = capsys.readouterr()
+    transformer = "scan-jump-x2/transformer/default/seed"
+    assert (out, err) == (
+        "",
+        "error: name a run, <task>/<method>/<variant>/seed-<n>, or the folder of one or of an "
+        f"exported model; weights are here of {RUN} (--scale small), {transformer}-1 "
+        f"(--scale demo), {transformer}-3 (--scale demo) and 1 more\n",
+    )
+    assert main(["predict", "--results", str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err.endswith("exported model; no run has weights here\n")
 
 
 @pytest.fixture(scope="module")

@@ -48,11 +48,10 @@ SCORES = f"results/demo/runs/{RUN}/eval/scores.csv"
 
 @contextmanager
 def plain_environment() -> Iterator[None]:
-    """Nothing of the person who runs the tests, and wide lines."""
+    """Nothing of the person who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in SETTINGS:
             patch.delenv(name, raising=False)
-        patch.setenv("COLUMNS", "200")
         yield
 
 

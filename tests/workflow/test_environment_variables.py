@@ -83,7 +83,6 @@ def test_functions_that_are_exported_are_not_called(tmp_path: Path):
     assert {"HOME", "PATH", "LC_ALL", "PYTHONUTF8"} <= set(printed)
     assert not {
         "CDPATH",
-        "COLUMNS",
         "GIT_DIR",
         "PYTHONSAFEPATH",
         "POSIXLY_CORRECT",

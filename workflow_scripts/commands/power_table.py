@@ -1,11 +1,12 @@
 """Print how likely the planned seeds of each primary claim decide it, and what they cost."""
 
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.markup import escape
 
+from workflow_scripts.common.console import make_console
 from workflow_scripts.config.analysis_plan import (
     AnalysisPlan,
     LaterPlan,
@@ -27,16 +28,14 @@ from workflow_scripts.workflow.job_hours import CPU, JobHours
 from workflow_scripts.workflow.planned_jobs import list_run_jobs
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
-WIDTH = 100  # columns, if the terminal does not report its width
+WIDTH = 100  # columns, if the output is no terminal
 INDENT = 2  # of the numbers below a claim, where there is no room next to it
 GAP = 2  # columns between two numbers
 NOTES = (
     "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of "
-    "freedom;",
-    "in plans/ its upper 80% limit.",
+    "freedom; in plans/ its upper 80% limit.",
     "Power: 5+90% is a chance of 5% of 'reproduced' and of 90% of 'not reproduced', if the effect "
-    "is",
-    "the one in brackets. (90:10%): 90% of the left side's seeds succeed, and 10% of the right "
+    "is the one in brackets. (90:10%): 90% of the left side's seeds succeed, and 10% of the right "
     "side's.",
     "For 80%: seeds with which a verdict has a chance of 80%, if there is no effect & if it is "
     "half.",
@@ -70,9 +69,7 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
     A row has the spread of the pilots, seeds, power, runs and core-hours. `scale` is that of the
     call; without one, plans of any scale are shown.
     """
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = WIDTH
+    console = make_console(WIDTH)
     for key in config.papers:
         paper = catalogue.papers[key]
         if not paper.plans:
@@ -88,8 +85,8 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
             for line in format_power_lines(rows, console.width):
                 console.print(line)
             console.print()
-    for line in NOTES:
-        console.print(line, style="dim")
+    for note in NOTES:
+        console.print(textwrap.fill(note, console.width), style="dim")
 
 
 def describe_plan(plan: AnalysisPlan) -> str:

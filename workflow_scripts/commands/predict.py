@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import RESULTS, ModelFolder, ResultsFolder
-from workflow_scripts.common.run_names import START, Run
-from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.result_folders import (
+    RESULTS,
+    ExportFolder,
+    ModelFolder,
+    ResultsFolder,
+)
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import check_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.results import read_checkpoint
+from workflow_scripts.results import find_training, read_checkpoint
 
 if TYPE_CHECKING:
     from torch import nn
@@ -24,13 +28,15 @@ if TYPE_CHECKING:
     from workflow_scripts.tasks.word_codes import WordCode
 
 TEXTS_AFTER_OPTIONS = True  # `predict RUN --codes TEXT`, which argparse does not take by itself
+FORM = "<task>/<method>/<variant>/seed-<n>"
+MOST_RUNS = 3  # that a message names
 BETWEEN = "\t"  # the first and the second text of a pair, and an answer and the codes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`predict scan-jump-x2/sq-transformer/sal-entropy-3/seed-101 "jump around left twice"`."""
     run = "name of a run, or the folder of one or of an exported model"
-    parser.add_argument("run", metavar="RUN", help=run)
+    parser.add_argument("run", nargs="?", metavar="RUN", help=run)
     texts = "a pair has a tab between its texts; without any, the lines of standard input"
     parser.add_argument("texts", nargs="*", metavar="TEXT", help=texts)
     scale = "of the run (default: small); a run without weights there is looked for in the models "
@@ -62,19 +68,28 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
     """Return the checkpoint in a folder, or that of a run by its name.
 
     A run is looked up in results/<scale>, then in the committed models, then in the releases that
-    `fetch` has got. Raises UserError if it is in none.
+    `fetch` has got. Raises UserError if it is in none, and without a name.
     """
+    results = ResultsFolder(args.results)
+    if args.run is None:
+        raise UserError(
+            f"name a run, {FORM}, or the folder of one or of an exported model; "
+            f"{describe_weights(results)}"
+        )
     if (Path(args.run) / ModelFolder(Path()).run).is_file():
         return read_checkpoint(args.run)
-    run = Run.parse(args.run)
+    try:
+        run = Run.parse(args.run)
+    except UserError as error:
+        raise UserError(f"{error}; {describe_weights(results)}") from None
+    export = results.export(args.scale)
     if run.weights:
-        trained = run.training
-        if run.weights != START:
-            trained = trained._replace(task=run.weights)
-        raise UserError(f"{run} scores given weights and trains nothing; name {trained}")
-    results = ResultsFolder(args.results)
+        raise UserError(
+            f"{run} scores given weights and trains nothing; name {find_training(run)}"
+            f"{describe_committed_predictions(export, run)}"
+        )
     own = results.scale(args.scale).run(run)
-    committed = results.export(args.scale).model(run)
+    committed = export.model(run)
     fetched = results.downloads.trained(args.scale, run)
     if own.weights.is_file():
         return read_checkpoint(own.path)
@@ -87,14 +102,43 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
             f"{RESULTS.scale(args.scale).run(run).weights} trains it again"
         )
     check_run(load_catalogue(), run)  # the command below must be possible
-    known = [folder.name for folder in results.export(args.scale).list_models()]
-    known += [folder.name for folder in results.scale(args.scale).list_trained_runs()]
-    advice = f"; {suggest_name(str(run), known)}" if known else ""
     target = RESULTS.scale(args.scale).run(run).evaluation.scores
     raise UserError(
-        f"no trained model of {run} at the scale {args.scale}{advice}; ./reproduce {target} trains "
-        "and scores one"
+        f"no weights of {run} at the scale {args.scale} are here; ./reproduce {target} trains and "
+        f"scores it{describe_committed_predictions(export, run)}; {describe_weights(results)}"
     )
+
+
+def describe_weights(results: ResultsFolder) -> str:
+    """Say which runs have weights here, with their scale, at most MOST_RUNS of them.
+
+    Committed models come first.
+    """
+    names: list[str] = []
+    for scale in ResultsFolder(results.reference).list_scales():
+        for model in ExportFolder(scale.path).list_models():
+            names.append(f"{model.name} (--scale {scale.path.name})")
+    for scale in results.list_scales():
+        for folder in scale.list_trained_runs():
+            if folder.weights.is_file():
+                names.append(f"{folder.name} (--scale {scale.path.name})")
+    names = list(dict.fromkeys(names))
+    if not names:
+        return "no run has weights here"
+    more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
+    return f"weights are here of {', '.join(names[:MOST_RUNS])}{more}"
+
+
+def describe_committed_predictions(export: ExportFolder, run: Run) -> str:
+    """Say which committed file has the predictions of a run; empty if none has."""
+    import pyarrow.parquet as pq
+
+    file = export.predictions_of(run.variant_key)
+    if not file.exists():
+        return ""
+    if run.seed not in pq.read_table(file, columns=["seed"])["seed"].to_pylist():
+        return ""
+    return f"; its predictions are committed: {file}, seed {run.seed}"
 
 
 def read_batches(texts: list[str]) -> Iterator[list[str]]:

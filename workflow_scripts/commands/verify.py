@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
+from workflow_scripts.common.console import make_console
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import (
     COMMITTED,
-    RESULTS,
     CrateFolder,
     ExportFolder,
     ScaleFolder,
@@ -29,13 +27,13 @@ from workflow_scripts.reporting.claims.claim_rows import (
     describe_primary_claims,
     read_claim_rows,
 )
+from workflow_scripts.reporting.claims.claim_table import LOG_WIDTH, print_paper
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import make_side_rows
 from workflow_scripts.reporting.committed.claim_view import (
     CheckedClaim,
     print_claim,
     print_differences,
-    print_paper,
 )
 from workflow_scripts.reporting.committed.committed_tables import compare_tables
 from workflow_scripts.reporting.committed.recomputing import (
@@ -51,6 +49,7 @@ from workflow_scripts.reporting.committed.recomputing import (
 from workflow_scripts.reporting.committed.rescoring_runs import (
     Rescored,
     Rescoring,
+    describe_unanswered,
     list_compared_metrics,
     list_compared_runs,
     rescore_runs,
@@ -95,6 +94,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of committed results: the verdicts alone, in one line",
     )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="of a paper: all claims, not the primary ones alone",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -114,7 +118,7 @@ def main(args: argparse.Namespace) -> None:
     elif path.exists():
         verify_crate_at(path)
     else:
-        verify_name(catalogue, args.name)
+        verify_name(catalogue, args.name, args.all)
 
 
 def is_export(path: Path) -> bool:
@@ -135,12 +139,10 @@ def verify_export(catalogue: Catalogue, export: ExportFolder, only_claims: bool)
     Raises UserError with a line for each difference.
     """
     with recompute_export(catalogue, export, not only_claims) as recomputed:
-        console = Console(highlight=False, markup=False)
-        # A terminal breaks long lines within words.
-        console.print(format_summary(recomputed), soft_wrap=not console.is_terminal)
+        make_console(LOG_WIDTH, markup=False).print(format_summary(recomputed))
         faults = list(recomputed.faults)
         if not only_claims:
-            print(describe_predictions(recomputed.rescored))
+            print(*describe_predictions(recomputed), sep="\n")
             faults += verify_tables(recomputed.restored)
     if faults:
         raise UserError("\n".join(map(str, faults)))
@@ -197,13 +199,15 @@ def format_summary(recomputed: RecomputedExport) -> str:
     return f"{line}, equal to {recomputed.compared_file}"
 
 
-def describe_predictions(rescored: Rescored) -> str:
+def describe_predictions(recomputed: RecomputedExport) -> list[str]:
     """Say how many scores were computed again from predictions, and of which tasks none were."""
-    line = f"{rescored.count_scores():,} scores of {len(rescored.runs)} runs from predictions"
+    rescored = recomputed.rescored
+    scores = f"{rescored.count_scores():,} scores of {len(rescored.runs)} runs"
+    lines = [f"{scores} computed again from their predictions"]
     for task, reason in sorted(rescored.unanswered.items()):
-        line += f"\n  {task}: from scores only, {reason}"
-        line += f"; to get them: ./reproduce {RESULTS.scale('small').data(task).manifest}"
-    return line
+        for line in describe_unanswered(task, reason, recomputed.restored.scale):
+            lines.append(f"  {line}")
+    return lines
 
 
 def verify_tables(restored: RestoredExport) -> list[Fault]:
@@ -224,8 +228,10 @@ def verify_tables(restored: RestoredExport) -> list[Fault]:
     return faults
 
 
-def verify_name(catalogue: Catalogue, name: str) -> None:
-    """Print a claim, or all claims of a paper, of the committed results.
+def verify_name(catalogue: Catalogue, name: str, shows_all: bool) -> None:
+    """Print a claim, or the claims of a paper, of the committed results.
+
+    shows_all: of a paper, print all claims, not the primary ones alone.
 
     Raises UserError for an unknown name, and if what is committed differs.
     """
@@ -239,7 +245,7 @@ def verify_name(catalogue: Catalogue, name: str) -> None:
         flush=True,
     )
     if is_paper:
-        verify_paper(catalogue, paper)
+        verify_paper(catalogue, paper, shows_all)
     else:
         verify_claim(catalogue, paper, claim)
 
@@ -265,20 +271,29 @@ def require_committed(paper: str, claim: str) -> None:
     )
 
 
-def verify_paper(catalogue: Catalogue, paper: str) -> None:
-    """Print the claims of a paper with their verdicts.
+def verify_paper(catalogue: Catalogue, paper: str, shows_all: bool) -> None:
+    """Print the claims of a paper with their verdicts, or the primary ones alone.
 
     Raises UserError with a line for each difference from what is committed.
     """
     with recompute_export(catalogue, COMMITTED, True, paper) as recomputed:
         rows = recomputed.claims.rows
-        print_paper(rows, recomputed.restored.scale)
-        print(describe_predictions(recomputed.rescored))
+        print_paper(rows, recomputed.restored.scale, shows_all)
+        print(*describe_predictions(recomputed), sep="\n")
         faults = recomputed.faults
     if faults:
         raise UserError("\n".join(map(str, faults)))
     print(f"{len(rows)} claims equal to {name_compared_files(rows)}")
-    print(f"one of them, with each seed: verify {paper}/{rows[0].claim}")
+    verify = ".venv/bin/python -m workflow_scripts verify"
+    if not shows_all and len({row.is_primary for row in rows}) > 1:
+        print(f"all of them: {verify} {paper} --all")
+    shown = min(rows, key=rank_shown_claim)
+    print(f"one of them, with each seed: {verify} {paper}/{shown.claim}")
+
+
+def rank_shown_claim(row: ClaimRow) -> tuple[bool, bool]:
+    """Return the key by which a claim with values is an example: primary ones first."""
+    return row.effect is None, not row.is_primary
 
 
 def verify_claim(catalogue: Catalogue, paper: str, claim: str) -> None:

@@ -218,16 +218,18 @@ def test_changed_predictions_are_an_error(checkout, capsys):
 
 def test_all_of_the_committed_results_agree(checkout, capsys):
     assert main(["verify", "results/reference/small"]) == 0
-    first, predictions, *unanswered, tables, last = capsys.readouterr().out.splitlines()
+    first, predictions, *unscored, tables, last = capsys.readouterr().out.splitlines()
     assert first.startswith("15 primary claims (13 of papers, 2 controls of ours) recomputed ")
     # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN
-    assert predictions.endswith(f"scores of {72 + 16 + 10} runs from predictions")
-    assert [text.split(":")[0].strip() for text in unanswered] == [
-        "bird",
-        "cognition",
-        "cognition-compounds",
-        "sst",
-        "sst2",
+    computed = f" scores of {72 + 16 + 10} runs computed again from their predictions"
+    assert predictions.endswith(computed)
+    assert unscored == [
+        line
+        for task in ("bird", "cognition", "cognition-compounds", "sst", "sst2")
+        for line in (
+            f"  {task}: from scores only, the right answers are not here",
+            f"    ./reproduce results/small/data/{task}/dataset.json  # gets them",
+        )
     ]
     number = int(tables.split(" cells")[0].replace(",", ""))
     assert number > 1000 and last == "results/reference/small: all agree"
@@ -262,7 +264,7 @@ def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
         )
         assert [seed, left, "✓", right, "✓"] in rows  # both also from predictions
     assert "verdict    inconclusive at small: above 50% exact_match: 2 of 8 seeds against" in text
-    assert "metric     exact_match: percent of outputs that are right as a whole" in text
+    assert "metric     percent of outputs that are right as a whole (exact_match)" in text
     assert "above 50% exact_match    2 of 8    0 of 8" in text
     assert "effect     +0.25 share of seeds: 0.25 − 0.00" in text
     assert "SAL: systematic attention layer: queries and keys come from the codes," in text
@@ -310,15 +312,88 @@ def test_each_field_of_a_claim_that_differs_has_a_row_and_is_said_once(checkout,
     assert error.startswith(f"error: {CLAIM}: claims.csv: not what follows from the committed ")
 
 
+@pytest.mark.parametrize(
+    ("claim", "metric"),
+    [
+        (
+            "carma/cap-first-sst-six",
+            "percent of right answers that stay right under CAP, the pooling of each word's tokens "
+            "(exact_match)",
+        ),
+        (
+            "carma/cv-six",
+            "coefficient of variation of the score over draws of synonyms, the standard deviation "
+            "over the mean, on the items that all compared models had right before (cv)",
+        ),
+    ],
+)
+def test_scores_under_interventions_are_described_as_what_they_are(checkout, capsys, claim, metric):
+    assert main(["verify", claim]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f" metric {metric} left CARMA: cell " in text
+    # Right answers would not help: the answers under the intervention are not there.
+    assert " from scores only: of gains, interventions and analyses no single answers are" in text
+    assert "./reproduce" not in text
+
+
+def test_a_claim_says_how_to_get_right_answers_and_why_something_is_not_recorded(checkout, capsys):
+    assert main(["verify", CLAIM]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = lines.index("  bird: from scores only, the right answers are not here")
+    command = "    ./reproduce results/small/data/bird/dataset.json  # gets them"
+    assert lines[place + 1] == command
+    assert "  started    not recorded" in lines
+    text = " ".join(" ".join(lines).split())
+    assert (
+        " not recorded: an earlier export left it out of provenance.json; docs/results.md, " in text
+    )
+
+
+def read_claims(paper: str) -> list[dict[str, str]]:
+    """The committed claims of a paper."""
+    with open(REFERENCE / "claims.csv", newline="") as stream:
+        return [row for row in csv.DictReader(stream) if row["paper"] == paper]
+
+
+def list_shown(lines: list[str], names: set[str]) -> set[str]:
+    """The claims that have a line of a table."""
+    return {line.split()[0] for line in lines if line.startswith("  ")} & names
+
+
 def test_a_paper_is_verified_claim_by_claim(checkout, capsys):
+    claims = read_claims("lrf")
+    names = {row["claim"] for row in claims}
+    primary = {row["claim"] for row in claims if row["role"] == "primary"}
     assert main(["verify", "lrf"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("recomputing lrf from the scores and predictions in results/")
-    with open(REFERENCE / "claims.csv", newline="") as stream:
-        claims = [row["claim"] for row in csv.DictReader(stream) if row["paper"] == "lrf"]
-    words = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert set(claims) <= set(words)
-    assert lines[-2] == f"{len(claims)} claims equal to claims.csv and docs/verdicts.md"
+    assert list_shown(lines, names) == primary != names
+    # What is folded is counted.
+    exploratory = [row for row in claims if row["role"] != "primary" and row["kind"] == "paper"]
+    counts = f"{len(exploratory)} exploratory claims of the papers at small: "
+    assert any(line.startswith(counts) for line in lines)
+    verify = ".venv/bin/python -m workflow_scripts verify"
+    assert lines[-3:-1] == [
+        f"{len(claims)} claims equal to claims.csv and docs/verdicts.md",
+        f"all of them: {verify} lrf --all",
+    ]
+    assert lines[-1].startswith(f"one of them, with each seed: {verify} lrf/")
+    assert lines[-1].rpartition("/")[2] in primary
+    assert main(["verify", "lrf", "--all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert list_shown(lines, names) == names
+    assert not any(line.startswith("all of them") for line in lines)
+
+
+def test_claims_are_as_wide_as_the_reader_says(checkout, capsys, monkeypatch):
+    """In 80 columns no name is broken, which one copies into the next command."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["verify", "lrf"]) == 0
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines if "verify" not in line)
+    place = lines.index("  lrf-over-transformer-cter-instance")
+    assert lines[place + 1].startswith("    effect   +")
+    assert any(line.startswith("    verdict  ") for line in lines[place + 2 : place + 4])
 
 
 @pytest.mark.faults

@@ -8,7 +8,7 @@ from tests.reporting.site.conftest import RESULTS, ROOT
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.site.claim_words import (
     describe_comparison,
-    list_metrics,
+    explain_metrics,
     list_pair_effects,
     name_sides,
 )
@@ -55,7 +55,37 @@ def test_no_side_is_called_left_or_right_and_every_metric_has_a_meaning(claims):
     for claim in claims.values():
         assert not {"left", "right", ""} & set(name_sides(claim))
         assert " left" not in describe_comparison(claim)
-        assert list_metrics(claim) and set(list_metrics(claim)) <= meanings.keys()
+        metrics = explain_metrics(claim, meanings)
+        assert metrics and {metric.name for metric in metrics} <= meanings.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("carma/accuracy-idm-six", "percent of outputs that are right as a whole"),
+        (
+            "carma/cap-first-sst-six",
+            "percent of right answers that stay right under CAP, the pooling of each word's tokens",
+        ),
+        (
+            "carma/cap-first-common-sst-six",
+            "percent of right answers that stay right under CAP, the pooling of each word's tokens, "
+            "on the items that all compared models had right before",
+        ),
+        (
+            "carma/cap-first-all-sst-smollm",
+            "percent of outputs that are right as a whole under CAP, the pooling of each word's "
+            "tokens",
+        ),
+        (
+            "carma/larger-gains-more-gpt2-l",
+            "gain in the percent of outputs that are right as a whole",
+        ),
+    ],
+)
+def test_a_metric_is_described_with_its_items_and_its_intervention(claims, name, meaning):
+    (metric,) = explain_metrics(claims[name], load_catalogue(ROOT).meanings)
+    assert (metric.name, metric.meaning) == ("exact_match", meaning)
 
 
 def test_the_mean_of_the_models_is_the_effect_of_the_claim(claims):

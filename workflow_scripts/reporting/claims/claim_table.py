@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from workflow_scripts.common.console import make_console
 from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.reporting.claims.claim_rows import (
     STATES,
@@ -28,7 +29,8 @@ from workflow_scripts.reporting.claims.verdicts import (
 )
 
 MOST_LINES = 10  # of primary claims in a summary
-LOG_WIDTH = 120  # columns, if the output is no terminal
+LOG_WIDTH = 120  # columns of the table of claims, and of output that is no terminal
+PRIMARY_TITLE = "Primary claims at {}: named in the analysis plans before their seeds were run"
 COLOURS = dict(zip(STATES, ("green", "red", "yellow", "dim", "dim", "dim"), strict=True))
 
 
@@ -38,22 +40,43 @@ def print_claims(path: Path, scale: str) -> None:
     These are the counts of all verdicts, and the reasons for missing verdicts.
     """
     rows = read_claim_rows(path)
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = LOG_WIDTH
+    console = make_console(LOG_WIDTH)
     primary = [row for row in rows if row.is_primary]
     exploratory = [row for row in rows if not row.is_primary]
     decided = [row for row in exploratory if row.verdict in (REPRODUCED, NOT_REPRODUCED)]
-    title = f"Primary claims at {scale}: named in the analysis plans before their seeds were run"
-    print_claim_table(console, title, primary, scale)
+    print_claim_table(console, PRIMARY_TITLE.format(scale), primary, scale)
     print_claim_table(console, f"Exploratory claims at {scale} that are decided", decided, scale)
-    if decided or any(row.effect is not None for row in primary):
-        direction = "a positive one is as the paper says (docs/results.md)"
-        console.print(f"Effects are in the claimed direction: {direction}.\n")
+    print_direction(console, primary + decided)
     for paper, of_paper in groupby(primary, attrgetter("paper")):
         print_verdict_counts(console, f"primary claims of {paper}", list(of_paper), scale)
     print_exploratory_counts(console, rows, scale)
     print_missing_verdicts(console, rows, scale)
+
+
+def print_paper(rows: list[ClaimRow], scale: str, shows_all: bool) -> None:
+    """Print the primary claims of a paper, and what the others come to, or all of them as well.
+
+    A paper without primary claims has all its claims printed.
+    """
+    console = make_console(LOG_WIDTH)
+    primary = [row for row in rows if row.is_primary]
+    exploratory = [row for row in rows if not row.is_primary]
+    shown = primary
+    print_claim_table(console, PRIMARY_TITLE.format(scale), primary, scale)
+    if shows_all or not primary:
+        shown = rows
+        print_claim_table(console, f"Exploratory claims at {scale}", exploratory, scale)
+    print_direction(console, shown)
+    print_verdict_counts(console, "primary claims", primary, scale)
+    print_exploratory_counts(console, rows, scale)
+    print_missing_verdicts(console, rows, scale)
+
+
+def print_direction(console: Console, shown: list[ClaimRow]) -> None:
+    """Say what the sign of an effect means; nothing if no effect is shown."""
+    if any(row.effect is not None for row in shown):
+        direction = "a positive one is as the paper says (docs/results.md)"
+        console.print(f"Effects are in the claimed direction: {direction}.\n")
 
 
 def print_claim_summary(console: Console, path: Path, scale: str) -> None:
@@ -80,13 +103,30 @@ def print_claim_summary(console: Console, path: Path, scale: str) -> None:
 
 
 def print_claim_table(console: Console, title: str, rows: list[ClaimRow], scale: str) -> None:
-    """Print claims as a table; nothing if none of them is run."""
+    """Print claims as a table, or in some lines each where a terminal is too narrow for it.
+
+    Prints nothing if none of them is run.
+    """
     if all(row.verdict == NOT_RUN for row in rows):
         return
     console.print(f"[bold]{title}[/]")
-    table = build_claim_table(rows, scale, wide=console.width >= LOG_WIDTH)
-    console.print(table, soft_wrap=False)
+    if console.width >= LOG_WIDTH:
+        console.print(build_claim_table(rows, scale), soft_wrap=False)
+    else:
+        print_claim_lines(console, rows)
     console.print()
+
+
+def print_claim_lines(console: Console, rows: list[ClaimRow]) -> None:
+    """Print each claim in some lines of the console's width, grouped by paper."""
+    for paper, of_paper in groupby(rows, attrgetter("paper")):
+        console.print(f"[bold]{paper}[/]")
+        for row in of_paper:
+            console.print(f"  {_format_name(row)}")
+            facts = Table(box=None, pad_edge=False, show_header=False)
+            facts.add_row("    effect", escape(_describe_effect(row)))
+            facts.add_row("    verdict", _format_verdict(row))
+            console.print(facts, soft_wrap=False)
 
 
 def print_claims_alone(path: Path, scale: str, papers: Mapping[str, Paper]) -> None:
@@ -95,7 +135,7 @@ def print_claims_alone(path: Path, scale: str, papers: Mapping[str, Paper]) -> N
     They were judged without the other claims of their paper. An exploratory one may be primary at
     another scale.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = make_console(LOG_WIDTH)
     for row in read_claim_rows(path):
         role = f"{row.role} claim"
         scales = papers[row.paper].list_planned_scales(row.claim)
@@ -164,11 +204,11 @@ def shorten_reason(reason: str) -> str:
     return reason.split(":")[0]
 
 
-def build_claim_table(rows: list[ClaimRow], scale: str, wide: bool) -> Table:
-    """Make a table with one line per claim, grouped by paper; `wide` keeps names on one line."""
+def build_claim_table(rows: list[ClaimRow], scale: str) -> Table:
+    """Make a table with a row per claim, grouped by paper; names are on one line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("claim", overflow="fold", no_wrap=wide)
-    table.add_column("effect (interval)", justify="right", no_wrap=wide)
+    table.add_column("claim", overflow="fold", no_wrap=True)
+    table.add_column("effect (interval)", justify="right", no_wrap=True)
     table.add_column("claimed", justify="right", no_wrap=True)
     table.add_column("seeds", justify="right", no_wrap=True)
     table.add_column(f"verdict at {scale}", overflow="fold")
@@ -181,10 +221,19 @@ def build_claim_table(rows: list[ClaimRow], scale: str, wide: bool) -> Table:
 
 def _format_claim(row: ClaimRow) -> tuple[str, str, str, str, str]:
     """Format name, effect, margin, number of seeds, and verdict with its reason."""
-    name = f"  {escape(row.claim)}"
-    if row.is_control:
-        name += " (ours)"
-    return name, format_effect(row), _format_margin(row), _format_seeds(row), _format_verdict(row)
+    return (
+        f"  {_format_name(row)}",
+        format_effect(row),
+        _format_margin(row),
+        _format_seeds(row),
+        _format_verdict(row),
+    )
+
+
+def _format_name(row: ClaimRow) -> str:
+    """Format the name, with `(ours)` of a control."""
+    name = escape(row.claim)
+    return f"{name} (ours)" if row.is_control else name
 
 
 def _format_margin(row: ClaimRow) -> str:

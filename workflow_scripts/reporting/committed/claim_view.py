@@ -9,28 +9,22 @@ from statistics import fmean
 from rich.console import Console
 from rich.table import Table
 
+from workflow_scripts.common.console import make_console
 from workflow_scripts.evaluation.statistics import SuccessRates
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.claim_table import (
-    LOG_WIDTH,
-    print_claim_table,
-    print_exploratory_counts,
-    print_verdict_counts,
-)
 from workflow_scripts.reporting.claims.effects import Outcome, Side
 from workflow_scripts.reporting.claims.verdicts import NOT_REPRODUCED
 from workflow_scripts.reporting.committed.glossary import explain_words
 from workflow_scripts.reporting.committed.recomputing import FieldDifference
-from workflow_scripts.reporting.committed.rescoring_runs import Rescored
-from workflow_scripts.reporting.committed.run_origins import RunOrigins
+from workflow_scripts.reporting.committed.rescoring_runs import Rescored, describe_unanswered
+from workflow_scripts.reporting.committed.run_origins import NOT_RECORDED, RunOrigins
 from workflow_scripts.reporting.site.claim_words import (
     describe_comparison,
-    explain_metric,
-    list_metrics,
+    explain_metrics,
     name_sides,
 )
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim
@@ -40,6 +34,10 @@ INDENT = "  "
 NAME_WIDTH = 11  # of the names of facts, with the space after them
 PLAIN_WIDTH = 80  # columns, if the output is no terminal
 GLOSSARY = Path("docs/glossary.md")
+WHY_NOT_RECORDED = (
+    "an earlier export left it out of provenance.json; docs/results.md, “What is under version "
+    "control”, says of which runs"
+)
 
 
 @dataclass(frozen=True)
@@ -75,36 +73,15 @@ class CheckedClaim:
         """What a seed that succeeds is: `above 50% exact_match`; empty without a threshold."""
         if self.threshold is None:
             return ""
-        metric = list_metrics(self.measured)[0]
-        is_percentage = explain_metric(metric, self.meanings).startswith("percent")
-        return f"above {self.threshold:g}{'%' if is_percentage else ''} {metric}"
-
-
-def make_console() -> Console:
-    """Make the console of the output, of a fixed width if that is no terminal."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
-
-
-def print_paper(rows: list[ClaimRow], scale: str) -> None:
-    """Print the claims of a paper as tables, and count their verdicts."""
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = LOG_WIDTH
-    primary = [row for row in rows if row.is_primary]
-    exploratory = [row for row in rows if not row.is_primary]
-    print_claim_table(console, "Primary claims", primary, scale)
-    print_claim_table(console, "Exploratory claims", exploratory, scale)
-    print_verdict_counts(console, "primary claims", primary, scale)
-    print_exploratory_counts(console, rows, scale)
+        metric = explain_metrics(self.measured, self.meanings)[0]
+        is_percentage = metric.meaning.startswith("percent")
+        return f"above {self.threshold:g}{'%' if is_percentage else ''} {metric.name}"
 
 
 def print_claim(claim: CheckedClaim) -> None:
     """Print what a claim says, what it compares, what follows, and how its runs were made."""
     row = claim.row
-    console = make_console()
+    console = make_console(PLAIN_WIDTH, markup=False)
     console.print(f"{row.paper}/{row.claim}: {describe_role(row)}", style="bold")
     print_wrapped(console, row.statement, INDENT)
     if row.quote:
@@ -117,13 +94,15 @@ def print_claim(claim: CheckedClaim) -> None:
     print_effect(console, claim)
     console.print()
     for task, notes in claim.datasets.items():
-        print_fact(console, "data", f"{task}: {'; '.join(notes)}")
+        print_fact(console, "data", f"{task}, not the paper’s: {'; '.join(notes)}")
     print_origins(console, claim.origins)
 
 
 def describe_role(row: ClaimRow) -> str:
     """Say whether a claim is primary or exploratory, and whether it is a control of ours."""
     text = f"{row.role} claim"
+    if row.is_primary:
+        text += ", named in the analysis plan"
     if row.is_control:
         return f"{text}, a control of ours"
     return text
@@ -150,15 +129,16 @@ def print_fact(console: Console, name: str, text: str) -> None:
 
 def print_sides(console: Console, claim: CheckedClaim) -> None:
     """Print what both sides are, in which metric, and their values by seed."""
-    for metric in list_metrics(claim.measured):
-        print_fact(console, "metric", f"{metric}: {explain_metric(metric, claim.meanings)}")
+    for metric in explain_metrics(claim.measured, claim.meanings):
+        print_fact(console, "metric", f"{metric.meaning} ({metric.name})")
     names = name_sides(claim.measured)
     for place, name, side in zip(("left", "right"), names, claim.outcome.sides, strict=True):
         print_fact(console, place, f"{name}: {describe_cells(side)}")
     if _is_shown(claim.outcome):
         console.print()
         console.print(make_seed_table(claim))
-        print_wrapped(console, describe_origin(claim.outcome, claim.rescored), INDENT)
+        for line in describe_origin(claim):
+            print_wrapped(console, line, INDENT)
 
 
 def describe_cells(side: Side) -> str:
@@ -175,7 +155,7 @@ def print_effect(console: Console, claim: CheckedClaim) -> None:
     published = format_published_effect(row)
     if published:
         print_fact(console, "published", f"{published}, the effect in the paper’s numbers")
-    absent = "none, no value for each planned seed"
+    absent = "none"
     if row.is_planned:
         absent = "none is shown before the last planned seed is run"
     effect = format_effect(row) or absent
@@ -238,7 +218,7 @@ def print_differences(differences: list[FieldDifference]) -> None:
     for difference in differences:
         field = f"{INDENT}{difference.file}: {difference.field.split(': ')[-1]}"
         table.add_row(field, difference.committed, difference.recomputed)
-    console = make_console()
+    console = make_console(PLAIN_WIDTH, markup=False)
     console.print()
     console.print(table, soft_wrap=False)
 
@@ -257,6 +237,8 @@ def print_origins(console: Console, origins: RunOrigins) -> None:
     print_fact(console, "commits", origins.commits)
     print_fact(console, "devices", origins.devices)
     print_fact(console, "torch", origins.torch_versions)
+    if origins.is_incomplete:
+        print_wrapped(console, f"{NOT_RECORDED}: {WHY_NOT_RECORDED}", INDENT)
 
 
 def _is_shown(outcome: Outcome) -> bool:
@@ -327,13 +309,25 @@ def average_side(side: Side, rescored: Rescored | None = None) -> dict[int, floa
     return means
 
 
-def describe_origin(outcome: Outcome, rescored: Rescored) -> str:
-    """Say whether the values follow from predictions, and if not why."""
-    if rescored.has_all_values(outcome):
-        return "✓ these scores were computed again from the committed predictions"
-    if rescored.unanswered:
-        tasks = ", ".join(f"{task}: {why}" for task, why in sorted(rescored.unanswered.items()))
-        return (
-            f"from scores only: the predictions are committed, the right answers are not ({tasks})"
-        )
-    return "from scores only: their predictions are not committed"
+def describe_origin(claim: CheckedClaim) -> list[str]:
+    """Say in some lines whether the values follow from predictions, and if not why."""
+    if claim.rescored.has_all_values(claim.outcome):
+        return ["✓ these scores were computed again from the committed predictions"]
+    if not _is_of_predictions(claim.outcome):
+        return [
+            "from scores only: of gains, interventions and analyses no single answers are committed"
+        ]
+    lines = []
+    for task, reason in sorted(claim.rescored.unanswered.items()):
+        lines += describe_unanswered(task, reason, claim.scale)
+    return lines or ["from scores only: their predictions are not committed"]
+
+
+def _is_of_predictions(outcome: Outcome) -> bool:
+    """Whether the values are scores of predictions, not of interventions, analyses or gains."""
+    for side in outcome.sides:
+        for cell in side.cells:
+            selection = cell.selection
+            if not selection.is_of_runs or selection.intervention or cell.over:
+                return False
+    return True

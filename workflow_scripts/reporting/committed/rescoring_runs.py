@@ -97,6 +97,12 @@ class Rescoring:
         return answers.is_relative_to(self.restored.export.path)
 
 
+def describe_unanswered(task: str, reason: str, scale: str) -> list[str]:
+    """Return the lines that say why predictions of a task were not scored, and how to get there."""
+    target = RESULTS.scale(scale).data(task).manifest
+    return [f"{task}: from scores only, {reason}", f"  ./reproduce {target}  # gets them"]
+
+
 def rescore_runs(rescoring: Rescoring, runs: Iterable[Run]) -> Rescored:
     """Score the predictions of `runs` that are in an export with predictions of their variant."""
     rescored = Rescored()

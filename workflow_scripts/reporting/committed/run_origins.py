@@ -32,6 +32,12 @@ class RunOrigins:
     torch_versions: str
     starts: str
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether something is not recorded of a run."""
+        facts = (self.commits, self.devices, self.torch_versions, self.starts)
+        return any(NOT_RECORDED in fact for fact in facts)
+
 
 def read_run_origins(
     provenance: Path, runs: list[Run], parents: list[Run], plan: str

@@ -15,6 +15,18 @@ from workflow_scripts.reporting.site.measured_claims import (
 )
 
 WORDS = re.compile(r"[^ ,]+")
+UNDER_CAP = "under CAP, the pooling of each word's tokens"
+
+
+@dataclass(frozen=True)
+class MetricWords:
+    """A metric and what it measures, with its unit.
+
+    meaning: such as `percent of outputs that are right as a whole`.
+    """
+
+    name: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -71,20 +83,26 @@ def describe_comparison(claim: MeasuredClaim, success: str = "") -> str:
     return text
 
 
-def list_metrics(claim: MeasuredClaim) -> list[str]:
-    """List the metrics of the cells, each once."""
-    metrics: dict[str, None] = {}
-    for cell in claim.cells:
-        metrics[cell.key.rsplit("/", 1)[-1]] = None
-    return list(metrics)
+def explain_metrics(claim: MeasuredClaim, meanings: Mapping[str, str]) -> list[MetricWords]:
+    """Say what the metrics of the cells measure, each once."""
+    return list(dict.fromkeys(_explain_metric(cell, meanings) for cell in claim.cells))
 
 
-def explain_metric(metric: str, meanings: Mapping[str, str]) -> str:
-    """Say what a metric measures, with its unit: `percent of outputs that are right as a whole`.
+def _explain_metric(cell: ComparedCell, meanings: Mapping[str, str]) -> MetricWords:
+    """Say what the metric of a cell measures, also under CAP and on the items of an item set.
 
     One without an entry under `meanings` in catalogue/metrics.yaml has its name with spaces.
     """
-    return meanings.get(metric, metric.replace("_", " "))
+    meaning = meanings.get(cell.metric, cell.metric.replace("_", " "))
+    if cell.intervention == "cap" and cell.item_set == "all":
+        meaning += f" {UNDER_CAP}"
+    elif cell.intervention == "cap":
+        meaning = f"percent of right answers that stay right {UNDER_CAP}"
+    if cell.item_set == "common_correct":
+        meaning += ", on the items that all compared models had right before"
+    if cell.is_gain:
+        meaning = f"gain in the {meaning}"
+    return MetricWords(cell.metric, meaning)
 
 
 def list_pairs(claim: MeasuredClaim) -> list[tuple[ComparedCell, ComparedCell]]:

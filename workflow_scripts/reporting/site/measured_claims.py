@@ -15,7 +15,7 @@ from workflow_scripts.common.result_folders import ExportFolder, ReportFolder
 from workflow_scripts.common.run_names import START, Run, VariantKey
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.config.display_schema import TableCell, TableDisplay
 from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
@@ -35,13 +35,25 @@ Curves = dict[str, dict[Run, list[tuple[int, float]]]]
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One cell of a side. `values`: by seed; that of a number without seeds has the seed None."""
+    """One cell of a side.
+
+    values: by seed; that of a number without seeds has the seed None. intervention, item_set: those
+    of the scores, empty without. is_gain: whether the values are gains over another variant.
+    """
 
     side: str
     key: str
     label: str
     published: float | None = None
     values: dict[int | None, float] = field(default_factory=dict)
+    intervention: str = ""
+    item_set: str = ""
+    is_gain: bool = False
+
+    @property
+    def metric(self) -> str:
+        """The metric of the key."""
+        return self.key.rsplit("/", 1)[-1]
 
     @property
     def mean(self) -> float | None:
@@ -188,7 +200,8 @@ def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> Measu
     planned = None
     if row.is_primary:
         planned = _find_planned_claim(paper, row.claim)
-    cells = _make_cells(row, exported.sides.get((row.paper, row.claim), []))
+    lines = exported.sides.get((row.paper, row.claim), [])
+    cells = [_add_selection(paper, cell) for cell in _make_cells(row, lines)]
     runs = _list_runs(paper, cells, planned)
     trainings = []
     for run in runs:
@@ -296,21 +309,35 @@ def _shorten_keys(keys: list[str]) -> dict[str, str]:
     return labels
 
 
-def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
-    """List the variants whose runs a cell reads, and those that trained their weights.
-
-    There are none for the key of no cell of the paper.
-    """
+def _find_table_cells(paper: Paper, key: str) -> list[TableCell]:
+    """Find the cells of a row and column in displays.yaml; none for the key of no cell."""
     if key.count("/") != KEY_PARTS - 1:
         return []
     name, row, column, _metric = key.split("/")
     display = paper.displays.get(name)
     if not isinstance(display, TableDisplay):
         return []
+    return [cell for cell in display.cells if (cell.row, cell.column) == (row, column)]
+
+
+def _add_selection(paper: Paper, cell: ComparedCell) -> ComparedCell:
+    """Return a cell with what displays.yaml says of its scores."""
+    for table_cell in _find_table_cells(paper, cell.key):
+        if table_cell.metric == cell.metric:
+            return replace(
+                cell,
+                intervention=table_cell.intervention or "",
+                item_set=table_cell.item_set or "",
+                is_gain=table_cell.over is not None,
+            )
+    return cell
+
+
+def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
+    """List the variants whose runs a cell reads, and those that trained their weights."""
     variants: list[VariantKey] = []
-    for cell in display.cells:
-        if (cell.row, cell.column) == (row, column):
-            variants += cell.list_variants()
+    for cell in _find_table_cells(paper, key):
+        variants += cell.list_variants()
     trained: list[VariantKey] = []
     for variant in variants:
         task = variant.weights
