@@ -43,7 +43,8 @@ limit_scheduler_timers()
 
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
 # Snakemake gives the values of --config other types than YAML does.
-SETTINGS = merge_overrides(config, workflow.config_settings.config_args)
+OVERRIDES = workflow.config_settings.config_args or []
+SETTINGS = merge_overrides(config, OVERRIDES)
 # On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither
 # catalogue/ nor papers/.
 IN_JOB = workflow.remote_exec
@@ -52,7 +53,7 @@ if IN_JOB:
     SPECS, PATTERNS = SpecFiles(), ANY_NAMES
 else:
     from workflow_scripts.config.checker import check_files
-    from workflow_scripts.config.loading import load_catalogue, load_config
+    from workflow_scripts.config.loading import load_catalogue, load_config, name_place
     from workflow_scripts.config.requested import check_named_claims
     from workflow_scripts.workflow.patterns import match_catalogue
     from workflow_scripts.workflow.job_order import set_priorities
@@ -63,11 +64,11 @@ else:
     from workflow_scripts.workflow.targets import Targets
     from workflow_scripts.workflow.work_question import list_dag_jobs, list_requests, print_dry_run, print_work
 
-    CONFIG = load_config(SETTINGS)
+    CONFIG = load_config(SETTINGS, overrides=OVERRIDES)
     if workflow.is_main_process:
         check_files(Path(".snakemake/checked"))
     CATALOGUE = load_catalogue()
-    check_named_claims(CATALOGUE, CONFIG)
+    check_named_claims(CATALOGUE, CONFIG, name_place("claims", OVERRIDES))
     SPECS, PATTERNS = CatalogueSpecs(CATALOGUE, CONFIG), match_catalogue(CATALOGUE)
     TARGETS = Targets(CONFIG, CATALOGUE)
 # The results of this call. Those of a rule, such as EVALUATION.scores, have its wildcards.

@@ -172,7 +172,7 @@ def test_what_a_claim_needs_is_among_what_its_paper_requests(scale: str):
         (["lfr/lrf-over-matched-cogs"], "key 'claims' names 'lfr'; did you mean 'lrf'?"),
         (
             ["lrf/lrf-over-matched-cog"],
-            "no claim 'lrf-over-matched-cog'; did you mean 'lrf-over-matched-cogs'?",
+            "has no claim 'lrf-over-matched-cog'; did you mean 'lrf-over-matched-cogs'?",
         ),
         (
             ["lrf/lrf-over-matched-mcd1"],

@@ -8,8 +8,10 @@ from tests.config.copies import ROOT, SEQ2SEQ, copy_project, edit, name_planned_
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.checker import find_problems
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
+from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.requested import list_requested_runs
 
 
@@ -42,6 +44,55 @@ def test_a_wrong_configuration_is_one_line(content: dict, message: str):
         load_config(content, ROOT)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("papers=[] papers=[carmaa]", "--papers: no paper 'carmaa'; did you mean 'carma'?"),
+        (
+            "papers=[]",
+            "--papers names nothing; known: carma, cat, lrf, recompose, sq_transformer",
+        ),
+        (
+            "papers=[] papers=[carma,carma]",
+            "--papers: ['carma', 'carma']; carma is listed twice; remove one",
+        ),
+        ("papers=[carmaa]", "--config papers: no paper 'carmaa'; did you mean 'carma'?"),
+        (
+            "papers=carma",
+            "--config: key 'papers' is 'carma'; input should be a valid list, as [carma]",
+        ),
+        ("scale=[] scale=smal", "--scale: no scale 'smal'; did you mean 'small'?"),
+        ("scale=[] scale=", "--scale names nothing; known: demo, full, small"),
+        ("claims=[] claims=[lrff/a]", "--claim: no paper 'lrff'; did you mean 'lrf'?"),
+        (
+            "claims=[] claims=[nope]",
+            "--claim: 'nope'; write <paper>/<claim>, such as lrf/lrf-over-transformer-cter-instance",
+        ),
+        ("extra=1", "--config: key 'extra' is 1; input should be a valid boolean"),
+        ("scal=small", "--config: unknown key 'scal'; did you mean 'scale'?"),
+    ],
+)
+def test_a_wrong_value_of_a_call_names_the_option(words: str, message: str):
+    overrides = words.split()
+    with pytest.raises(UserError) as error:
+        load_config(merge_overrides({}, overrides), ROOT, overrides)
+    assert str(error.value) == message
+
+
+def test_a_wrong_value_of_the_file_names_its_line_next_to_options(tmp_path):
+    copy = copy_project(tmp_path)
+    file = copy / "config.yaml"
+    file.write_text(file.read_text().replace("scale: demo", "scale: dmo"))
+    content = read_yaml_mapping(file)
+    overrides = ["papers=[]", "papers=[lrf]"]
+    line = file.read_text().splitlines().index("scale: dmo") + 1
+    with pytest.raises(UserError) as error:
+        load_config(merge_overrides(content, overrides), copy, overrides)
+    assert str(error.value) == (f"{file}:{line}: key 'scale' names 'dmo'; did you mean 'demo'?")
+    overrides += ["scale=[]", "scale=small"]
+    assert load_config(merge_overrides(content, overrides), copy, overrides).scale == "small"
 
 
 def test_the_shipped_files_are_valid_and_agree():

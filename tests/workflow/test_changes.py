@@ -138,6 +138,92 @@ def test_a_default_that_may_have_been_another_one_is_not_named():
     )
     name = {"name": "transformer"}
     changed = describe(name, name | {"dropout": 0.5}, before="0" * 16)
-    assert changed == "model.dropout was unset and is 0.5; its code has changed"
+    then = "unset or the default of that time"
+    assert changed == f"model.dropout was {then} and is 0.5; its code has changed"
     same = describe(name, name | {"dropout": DROPOUT})
     assert same == f"model.dropout was unset and is {DROPOUT}"
+
+
+def test_a_value_that_equals_a_new_default_is_no_change():
+    """The task has always set it; the change is that of the code with the default."""
+    name = {"name": "transformer"}
+    changed = describe(name | {"dropout": DROPOUT}, name, before="0" * 16)
+    assert changed == "its code has changed"
+    changed = describe(name | {"dropout": 0.5}, name, before="0" * 16)
+    assert changed == f"model.dropout was 0.5 and is {DROPOUT} (the default); its code has changed"
+
+
+def describe_spec(old: dict, new: dict) -> str:
+    """What is said where a spec without settings was `old` and is `new`."""
+    now = Fingerprint(new, (MODULE,))
+    return "; ".join(
+        compare_fingerprints(f"spec {digest(old)}, code {now.code}", old, now, lambda key: " (f)")
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ({"rows": {}}, {"rows": {"a": {"x": 1}}}, "rows.a is new (f)"),
+        (
+            {"rows": {"a": {"x": 1}, "b": [{"x": 1}]}},
+            {"rows": {}},
+            "rows.a, rows.b are gone (f)",
+        ),
+        ({"rows": [{"x": 1}]}, {"rows": [{"x": 1}] * 3}, "rows had 1 entries and has 3 (f)"),
+        ({"stop": "last"}, {"stop": {"x": 1}}, "stop has changed (f)"),
+        (
+            {"init": None},
+            {"init": {"hub": "gpt2", "revision": "1"}},
+            'init.hub was unset and is "gpt2" (f); init.revision was unset and is "1" (f)',
+        ),
+        (
+            {"runs": [f"a-long-name-of-a-run-{run}" for run in range(5)]},
+            {"runs": [f"a-long-name-of-a-run-{run}" for run in range(1, 6)]},
+            "runs has also a-long-name-of-a-run-5 and is without a-long-name-of-a-run-0 (f)",
+        ),
+        ({"seeds": [1, 2]}, {"seeds": [1, 3]}, "seeds was [1,2] and is [1,3] (f)"),
+        (
+            {"init": {"run": "a", "spec": "1"}},
+            {"init": {"run": "b", "spec": "2"}},
+            'init.run was "a" and is "b" (f)',
+        ),
+        ({"init": {"run": "a", "spec": "1"}}, {"init": None}, 'init.run was "a" and is unset (f)'),
+        (
+            {"init": {"run": "a", "spec": "1"}},
+            {"init": {"run": "a", "spec": "2"}},
+            "starts from weights that were trained with other settings",
+        ),
+    ],
+)
+def test_no_dictionary_and_no_digest_of_a_spec_is_printed(old, new, said):
+    assert describe_spec(old, new) == said
+
+
+def make_claims(papers: list[str], at_least: float = 0.1) -> dict:
+    """A spec of claims of these papers."""
+    parts = {paper: {f"{paper}-gains": {"at_least": at_least}} for paper in papers}
+    return {
+        "claims": parts,
+        "displays": {paper: {"table1": {"title": paper}} for paper in papers},
+        "published": {paper: {} for paper in papers},
+        "plans": {paper: {} for paper in papers},
+        "runs": [f"{paper}/seed-1" for paper in papers],
+        "scale": {"title": "demo"},
+        "titles": {paper: paper for paper in papers},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (["lrf", "mine"], ["lrf"], "paper mine is no longer chosen"),
+        (["lrf"], ["lrf", "cat", "mine"], "papers cat, mine are chosen now"),
+        (["lrf"], ["cat"], "paper lrf is no longer chosen; paper cat is chosen now"),
+    ],
+)
+def test_another_choice_of_papers_is_said_in_words(old, new, said):
+    assert describe_spec(make_claims(old), make_claims(new)) == said
+    changed = describe_spec(make_claims(old), make_claims(new, 0.2))
+    shared = "; claims.lrf.lrf-gains.at_least was 0.1 and is 0.2 (f)" if "lrf" in new else ""
+    assert changed == said + shared

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import DATA, SCORES, TRAINED, Project, copied
+from tests.workflow.projects import DATA, ROOT, SCORES, TRAINED, Project, copied
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.provenance.fingerprints import fingerprint_claims
 
 pytestmark = pytest.mark.quick_faults
 RECORD, EVALUATION = (
@@ -140,13 +144,38 @@ def test_a_source_file_with_another_checksum(made: Project):
     )
 
 
-def test_claims_of_other_papers_than_those_of_the_call_name_the_option(made: Project):
+def test_claims_of_another_choice_of_papers_are_no_fault(made: Project):
     record = made.root / "results/demo/claims.json"
     record.write_text(json.dumps({"fingerprint": "none", "spec": {"claims": {"mine": {}}}}))
-    line, _ = check(made)
-    assert line == (
-        "results/demo/claims.json: has the claims of mine alone; check it with `--papers mine`"
-    )
+    note, line, _ = check(made)
+    other = "another choice of papers, --papers mine"
+    assert note == f"results/demo/claims.json: checked as that of {other}"
+    assert line == "results/demo/claims.json: 'mine' is not in catalogue/ or papers/"
+    now = fingerprint_claims(load_catalogue(ROOT), ["lrf"], "demo", list_runs_of_lrf())
+    record.write_text(json.dumps({"fingerprint": str(now), "spec": now.spec}))
+    assert check(made) == [
+        "results/demo/claims.json: checked as that of another choice of papers, --papers lrf",
+        "4 results agree with the current configuration",
+    ]
+    assert check(made, "--papers", "sq_transformer") == [
+        "results/demo/claims.json: not checked; it is of another choice of papers, --papers lrf",
+        "3 results agree with the current configuration",
+    ]
+
+
+def list_runs_of_lrf() -> list[Run]:
+    config = load_config({"scale": "demo", "papers": ["lrf"]}, ROOT)
+    return list(list_paper_runs(load_catalogue(ROOT), config, "lrf", "demo"))
+
+
+def test_papers_and_scale_choose_what_is_checked(made: Project):
+    change_learning_rate(made)
+    assert check(made, "--papers", "sq_transformer")[-1].startswith("error: 1 of 3 results differ")
+    assert check(made, "--papers", "carma") == ["no result that these options choose is there"]
+    assert check(made, "--scale", "small") == ["no result that these options choose is there"]
+    assert check(made, "--config", "papers=[carma]") == [
+        "no result that these options choose is there"
+    ]
 
 
 def test_any_packing_of_a_source_file_is_right(made: Project):

@@ -97,9 +97,15 @@ def test_a_key_of_the_configuration_does_the_same(mine: Project):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--claim"], "error: config.yaml: key 'claims' is []; "),
-        (["--claim", "mine/works"], "error: papers/mine/claims.yaml: no claim 'works'; "),
-        (["--claim", "main/works-on-cogs"], "key 'claims' names 'main'; did you mean 'mine'?"),
+        (["--claim"], "error: --claim names nothing; write <paper>/<claim>"),
+        (
+            ["--claim", "mine/works"],
+            "error: --claim: papers/mine/claims.yaml has no claim 'works'; ",
+        ),
+        (
+            ["--claim", "main/works-on-cogs"],
+            "error: --claim: no paper 'main'; did you mean 'mine'?",
+        ),
         (["--claim", ABOVE_HALF, "--papers", "mine"], "leave out --papers"),
         (["--claim", ABOVE_HALF, "results/demo/claims.csv"], "leave out results/..."),
         (

@@ -24,6 +24,11 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("--buget 67 -n", "there is no option --buget; did you mean '--budget'?"),
         ("--dry-rn", "there is no option --dry-rn; did you mean '--dry-run'?"),
+        (
+            "--profile NOPE",
+            "no profile NOPE: it is a folder with a config.yaml; those of this project, after "
+            "--workflow-profile: profiles/default, profiles/gpu, profiles/slurm",
+        ),
         ("--finish-withn=5m", "there is no option --finish-withn; did you mean '--finish-within'?"),
     ],
 )

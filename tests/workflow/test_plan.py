@@ -138,9 +138,7 @@ def test_every_job_can_be_typed(project):
 def test_unknown_config_key_is_one_line_with_the_nearest(project):
     done = project.reproduce("--config", "scal=small")
     assert done.returncode == 1
-    assert (
-        "error: config.yaml: unknown key 'scal'; did you mean 'scale'?" in done.stderr.splitlines()
-    )
+    assert "error: --config: unknown key 'scal'; did you mean 'scale'?" in done.stderr.splitlines()
     assert "Traceback" not in done.stderr
     assert not (project.root / "results").exists()
 

@@ -209,7 +209,10 @@ def test_a_budget_says_which_claims_only_paper_leaves_out(capsys: pytest.Capture
             "--budget chooses among the claims of --papers or --claim; leave out lrf",
         ),
         (["lrf", "--by", "table"], "lrf and --by both say what to list; leave out one"),
-        (["lrf", "--claim", "cat/a"], "lrf and --claim both say what to plan; leave out one"),
+        (
+            ["lrf", "--claim", "cat/comp-over-bert-bird"],
+            "lrf and --claim both say what to plan; leave out one",
+        ),
         (["--names"], "--names lists the claims of a budget; add --budget HOURS"),
         (["--jobs", "0"], "--jobs needs a number from 1 on"),
         (
@@ -373,7 +376,7 @@ def test_reproduce_runs_those_of_named_claims_that_fit(project: Project):
         (["--budget"], "--budget needs a number of GPU-hours, such as --budget 200"),
         (
             ["--scale", "full", "--budget", "9", "--claim", "cat/a"],
-            "papers/cat/claims.yaml: no claim 'a'",
+            "--claim: papers/cat/claims.yaml has no claim 'a'",
         ),
         (["--scale", "full", "--budget", "0.001"], "no claim fits into 0.001 GPU-hours"),
     ],

@@ -3,16 +3,19 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from workflow_scripts.common.files import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow import stale_work
 from workflow_scripts.workflow.job_hours import WorkHours
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
+from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons, locate_setting
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.stale_work import CallWork, Work
 from workflow_scripts.workflow.wildcards import read_run_name
@@ -110,6 +113,51 @@ def test_of_several_reasons_those_of_most_jobs_are_shown():
     assert make_work(*jobs).describe_reasons(Work(jobs, WorkHours())) == (
         "a changed after it was read (3) and b changed after it was read (2) and 2 other reasons"
     )
+
+
+def test_names_of_runs_make_no_other_reasons():
+    jobs = []
+    for seed in range(3):
+        job = make_job("evaluate", seed, "")
+        jobs.append(replace(job, reason=f"Updated input files: {job.inputs[0]}"))
+    assert make_work(*jobs).describe_reasons(Work(jobs, WorkHours())) == (
+        "results/small/runs/…/run.json changed after it was read"
+    )
+
+
+def test_weights_that_are_trained_again_have_the_reason():
+    """Not the digest of their spec, which differs from one training to the next."""
+    jobs = []
+    for method in ("bert", "cat"):
+        first = make_changed_training("pairs-wordpiece", method, "pretrain", "training")
+        second = make_changed_training(
+            "paws", method, {"bert": "ft", "cat": "comp"}[method], "init"
+        )
+        second.inputs.append(first.outputs[0])
+        jobs += [first, second]
+    place = locate_setting(load_catalogue(), jobs[0], "training.warmup_steps")
+    assert "pairs-wordpiece" in place
+    assert make_work(*jobs).describe_reasons(Work(jobs, WorkHours())) == (
+        f"training.warmup_steps was -1 and is 300{place}"
+    )
+    (reason,) = find_rerun_reasons(load_catalogue(), Config(scale="small"), jobs[1], set())
+    assert reason == "starts from weights that were trained with other settings"
+
+
+def make_changed_training(task: str, method: str, variant: str, section: str) -> SnakemakeJob:
+    """A training whose record has another value in a section of its spec."""
+    names = {"task": task, "method": method, "variant": variant, "seed": "seed-1"}
+    wildcards = {"scale": "small"} | names
+    now = fingerprint_workflow_job(load_catalogue(), Config(scale="small"), "train", wildcards)
+    assert now
+    key, value = {"training": ("warmup_steps", -1), "init": ("spec", "0" * 16)}[section]
+    spec = now.spec | {section: now.spec[section] | {key: value}}
+    folder = Path("results/small/runs", *names.values())
+    folder.mkdir(parents=True)
+    (folder / "run.json").touch()
+    record = {"fingerprint": f"spec {digest(spec)}, code {now.code}", "spec": spec}
+    (folder / "record.json").write_text(json.dumps(record))
+    return SnakemakeJob("train", wildcards, [DATA], [str(folder / "run.json")])
 
 
 def test_a_little_work_is_done_without_a_word():

@@ -35,7 +35,7 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
         rf"train {RUN}: training\.learning_rate was {before} and is 0\.00123 \({place}\)", train
     )
     assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith(
-        "which is rerun too"
+        "which are rerun too"
     )
     assert last == "2 jobs would run at scale demo, 1 of them for a reason of their own"
 
@@ -58,6 +58,12 @@ def test_the_rule_for_right_answers_of_interventions_is_a_setting_of_the_evaluat
         (
             "Finished (was: Code has changed; Updated input files: a.csv)",
             ["Code has changed", "a.csv changed after it was read"],
+        ),
+        ("Set of input files has changed since last execution", ["reads other files than before"]),
+        (
+            "Set of input files has changed since last execution; Params have changed since last "
+            "execution: before: ['a'] now: ['a', 'b']",
+            ["shows b too"],
         ),
         ("Forced execution", ["is forced, or was stopped before its result was recorded"]),
     ],
@@ -91,10 +97,11 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
     assert last == "3 jobs would run at scale demo, 1 of them for a reason of their own"
-    jobs = [f"prepare    {DATA.split('/')[-1]}  its settings or code changed"]
-    jobs += [f"{rule:10} {RUN}  reads a result that is rerun" for rule in ("train", "evaluate")]
+    jobs = [f"prepare {DATA.split('/')[-1]} its settings or code changed"]
+    jobs += [f"{rule} {RUN} reads a result that is rerun" for rule in ("train", "evaluate")]
     command = ".venv/bin/python -m workflow_scripts why"
-    assert made.make("-n", SCORES).stdout.splitlines() == [
+    listed = made.make("-n", SCORES).stdout.splitlines()
+    assert [" ".join(line.split()) for line in listed] == [
         *jobs,
         f"3 jobs: 1 prepare, 1 train, 1 evaluate (not run: -n; {command} says what changed)",
     ]
@@ -103,9 +110,9 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
 def test_a_seed_that_was_not_trained_and_files_that_are_gone(made: Project):
     new = SCORES.replace("seed-1", "seed-77")
     (made.root / SCORES).unlink()
-    train, evaluate, again, last = why(made, new, SCORES)
-    assert train == f"train {RUN.replace('seed-1', 'seed-77')}: has no results yet"
-    assert again == f"evaluate {RUN.replace('seed-1', 'seed-77')}: has no results yet"
+    train, again, evaluate, last = why(made, new, SCORES)
+    assert train == f"train {RUN.replace('seed-1', 'seed-77')}: no results yet"
+    assert again == f"evaluate {RUN.replace('seed-1', 'seed-77')}: no results yet"
     assert evaluate == f"evaluate {RUN}: {SCORES} is missing"
     assert last == "3 jobs would run at scale demo"
 
@@ -147,6 +154,27 @@ def test_the_same_configuration_by_the_command_line(made: Project):
     )
 
 
+def test_many_jobs_with_one_reason_are_counted(project: Project):
+    """They are named with --all, or where they are at most ten."""
+    words = ("--claim", "lrf/lrf-over-matched-addjump", "--scale", "small")
+    counted, last = why(project, *words)
+    count = r"(\d+) trainings, (\d+) evaluations"
+    found = re.fullmatch(rf"no results yet: \d+ downloads, 1 data set, {count}, 1 claim", counted)
+    assert found and found[1] == found[2]
+    assert re.fullmatch(r"\d+ jobs would run at scale small; --all names each", last)
+    *named, total = why(project, *words, "--all")
+    assert total == last.removesuffix("; --all names each")
+    assert len(named) == int(last.split()[0])
+    assert all(line.endswith(": no results yet") for line in named)
+
+
+@pytest.mark.slow
+def test_another_choice_of_papers(demo: Project):
+    """As after ./reproduce with all papers, for one of them."""
+    (claims,) = [line for line in why(demo, "--papers", "lrf") if line.startswith("claims: ")]
+    assert claims == "claims: papers carma, cat, recompose, sq_transformer are no longer chosen"
+
+
 def test_a_claim_and_a_display(demo):
     with demo.edited("papers/sq_transformer/claims.yaml") as content:
         claim = next(
@@ -168,7 +196,7 @@ def test_another_set_of_runs(demo):
         cogs = next(one for one in content["demo"] if "cogs" in one["task"])
         content["demo"].append(cogs | {"task": "cogs", "seeds": {"demo": [77]}})
     sentences = why(demo)
-    assert "train cogs/transformer/default/seed-77: has no results yet" in sentences
+    assert "train cogs/transformer/default/seed-77: no results yet" in sentences
     (table,) = [
         sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")
     ]

@@ -1,6 +1,9 @@
 """Compare the fingerprint of each result with the fingerprint that its job has now, and list the
 differences.
 
+The options that choose papers, claims or a scale choose what is compared: what ./reproduce makes or
+reads with the same options. Without them it is all that is there.
+
 Snakemake compares jobs with its own records in .snakemake/metadata. This command reads the record
 that each result has, so it also tells whether results are current that were copied here without
 .snakemake. It changes nothing.
@@ -16,13 +19,22 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.overrides import read_overrides
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.damaged_files import find_damaged_files
-from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
+from workflow_scripts.workflow.dry_run import (
+    add_config_arguments,
+    list_jobs_to_run,
+    list_overrides,
+    load_call_config,
+)
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
+
+# Keys of config.yaml that choose what is made.
+CHOOSING_KEYS = {"scale", "papers", "claims"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +54,29 @@ def main(args: argparse.Namespace) -> None:
     """
     catalogue = load_catalogue()
     config = load_call_config(args)
+    results = list(list_results(catalogue))
+    overrides = list_overrides(args)
+    is_selection = bool(CHOOSING_KEYS & read_overrides(overrides).keys())
+    if is_selection:
+        results = select_results(results, overrides)
+        if not results:
+            print("no result that these options choose is there")
+            return
     count = 0
     differing = 0
     damaged: list[str] = []
-    for result in list_results(catalogue):
+    for result in results:
+        own_config = choose_judged_papers(config, result)
+        if own_config != config:
+            choice = f"--papers {' '.join(own_config.papers)}"
+            done = "not checked; it is of" if is_selection else "checked as that of"
+            print(f"{result.record}: {done} another choice of papers, {choice}")
+            if is_selection:
+                continue
         count += 1
         if args.deep:
             damaged += find_damaged_files(result.rule, result.wildcards)
-        changes = find_changes(catalogue, config, result)
+        changes = find_changes(catalogue, own_config, result)
         if changes:
             differing += 1
             print(f"{result.record}: {'; '.join(changes)}")
@@ -98,13 +125,18 @@ def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
                 yield ExistingResult(rule, match.groupdict(), record)
 
 
+def select_results(results: list[ExistingResult], overrides: list[str]) -> list[ExistingResult]:
+    """Return the results that a call of ./reproduce makes or reads.
+
+    overrides: its words of --config.
+    """
+    jobs = list_jobs_to_run("--forceall", "--config", *overrides, "--")
+    chosen = {locate_record(job.stage, job.wildcards) for job in jobs if job.stage in RECORDS}
+    return [result for result in results if result.record in chosen]
+
+
 def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -> list[str]:
     """Return a sentence for each way in which a result differs from what its job makes now."""
-    if result.rule == "claims":
-        papers = list_judged_papers(result.record)
-        if papers and set(papers) != set(config.papers):
-            option = f"--papers {' '.join(papers)}"
-            return [f"has the claims of {', '.join(papers)} alone; check it with `{option}`"]
     try:
         now = fingerprint_workflow_job(catalogue, config, result.rule, result.wildcards)
         if not now:
@@ -121,12 +153,18 @@ def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -
         return [f"{error} is not in catalogue/ or papers/"]
 
 
-def list_judged_papers(record: Path) -> list[str]:
-    """List the papers whose claims were judged together; none if the record does not tell."""
-    spec = read_json(record).get("spec")
-    if not isinstance(spec, dict):
-        return []
-    return list(spec.get("claims") or ())
+def choose_judged_papers(config: Config, result: ExistingResult) -> Config:
+    """Return the configuration with the papers that a result of claims has, if they are others."""
+    if result.rule != "claims":
+        return config
+    try:
+        spec = read_json(result.record).get("spec")
+    except UserError:  # find_changes says it
+        return config
+    papers = list(spec.get("claims") or ()) if isinstance(spec, dict) else []
+    if not papers or set(papers) == set(config.papers):
+        return config
+    return config.model_copy(update={"papers": papers})
 
 
 def _is_of_other_packing(download: ExistingResult) -> bool:

@@ -1,6 +1,8 @@
 """Print why each job would run: the key, file or module that changed, with both values."""
 
 import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.workflow.changes import join_first
@@ -12,8 +14,9 @@ from workflow_scripts.workflow.dry_run import (
 )
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import RECORDS
-from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob, count_by_stage, drop_subject
 
+MOST_LISTED = 10
 STAGES = (*RECORDS, "record_config", "page", "site", "snakemake_report")
 
 
@@ -22,11 +25,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for"
     )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"also name each of more than {MOST_LISTED} jobs that have the same reason",
+    )
     add_config_arguments(parser)
 
 
+@dataclass(frozen=True)
+class ExplainedJob:
+    """A job that would run.
+
+    sentence: its reason. shared_reason: the same without what only this job has.
+    """
+
+    job: SnakemakeJob
+    sentence: str
+    shared_reason: str
+
+
 def main(args: argparse.Namespace) -> None:
-    """Print one sentence per job of a dry run, jobs with a reason of their own first."""
+    """Print why the jobs of a dry run would run, those with a reason of their own first.
+
+    Many jobs with the same reason are counted in one line.
+    """
     catalogue = load_catalogue()
     config = load_call_config(args)
     jobs = list_jobs(args)
@@ -36,19 +59,39 @@ def main(args: argparse.Namespace) -> None:
     with_own_reason = []
     following = []
     for job in jobs:
-        reasons = list(find_rerun_reasons(catalogue, config, job, rerun_files))
+        reasons = "; ".join(find_rerun_reasons(catalogue, config, job, rerun_files))
         if reasons:
-            with_own_reason.append(f"{job.name}: {'; '.join(reasons)}")
+            with_own_reason.append(ExplainedJob(job, reasons, drop_subject(reasons, job)))
         else:
             files = [file for file in job.inputs if file in rerun_files]
-            following.append(f"{job.name}: reads {join_first(files, ', ')}, which is rerun too")
-    for sentence in with_own_reason + following:
-        print(sentence)
+            are = "is" if len(files) == 1 else "are"
+            sentence = f"reads {join_first(files, ', ')}, which {are} rerun too"
+            following.append(ExplainedJob(job, sentence, "reads a result that is rerun too"))
+    is_shortened = False
+    for explained in [*group_by_reason(with_own_reason), *group_by_reason(following)]:
+        if len(explained) > MOST_LISTED and not args.all:
+            is_shortened = True
+            print(
+                f"{explained[0].shared_reason}: {count_by_stage(entry.job for entry in explained)}"
+            )
+            continue
+        for entry in explained:
+            print(f"{entry.job.name}: {entry.sentence}")
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
     total = f"{count} would run at scale {config.scale}"
     if following:
         total += f", {len(with_own_reason)} of them for a reason of their own"
+    if is_shortened:
+        total += "; --all names each"
     print(total)
+
+
+def group_by_reason(explained_jobs: Iterable[ExplainedJob]) -> list[list[ExplainedJob]]:
+    """Return the jobs with the same reason together, in the order of the first of them."""
+    groups: dict[str, list[ExplainedJob]] = {}
+    for explained in explained_jobs:
+        groups.setdefault(explained.shared_reason, []).append(explained)
+    return list(groups.values())
 
 
 def list_jobs(args: argparse.Namespace) -> list[SnakemakeJob]:

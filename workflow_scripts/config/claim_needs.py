@@ -145,14 +145,18 @@ def split_claim_names(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return claims
 
 
-def check_claim_names(catalogue: Catalogue, names: Iterable[str]) -> None:
-    """Raise UserError, with the nearest name, if a paper has no such claim."""
+def check_claim_names(catalogue: Catalogue, names: Iterable[str], place: str = "") -> None:
+    """Raise UserError, with the nearest name, if a paper has no such claim.
+
+    place: where the names are written, if it is known.
+    """
     for paper, claims in split_claim_names(names).items():
         known_claims = catalogue.papers[paper].claims_by_name
         for claim in claims:
             if claim not in known_claims:
-                suggestion = suggest_name(claim, known_claims)
-                raise UserError(f"papers/{paper}/claims.yaml: no claim '{claim}'; {suggestion}")
+                problem = f"papers/{paper}/claims.yaml has no claim '{claim}'"
+                start = f"{place}: " if place else ""
+                raise UserError(f"{start}{problem}; {suggest_name(claim, known_claims)}")
 
 
 def is_measured(needs: ClaimNeeds, name: str, variants: Collection[VariantKey]) -> bool:

@@ -1,13 +1,15 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 import os
+import re
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import list_files
-from workflow_scripts.common.validation import describe_unknown, locate, parse_as
+from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
 from workflow_scripts.config.analysis_plan import (
@@ -47,55 +49,101 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.entries import read_methods, read_tasks
+from workflow_scripts.config.overrides import name_option, read_overrides
 from workflow_scripts.config.own_code import check_settings
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, parse_config
 
 
-def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
+def load_config(
+    content: dict | None = None,
+    root: str | Path = ".",
+    overrides: Collection[str] | None = None,
+) -> Config:
     """Validate the configuration: config.yaml in `root`, or `content`.
 
-    `content` is what Snakemake has merged with --config; a value of --config has no line. Where it
-    names claims, the papers are theirs.
+    overrides: of config.yaml with the words of a call's --config these words, so that a message
+    names the option that sets a wrong value. Where the configuration names claims, the papers are
+    theirs.
     """
     file: str | Path = "config.yaml"
-    if not content:
+    if not content or overrides is not None:
         file = Path(root) / "config.yaml"
     if content is None:
         content = read_yaml_mapping(Path(root) / "config.yaml")
-    problems = ErrorList()
-    _check_scale(content.get("scale"), file, Path(root), problems)
+    known_scales = list(read_yaml_mapping(Path(root) / "catalogue/scales.yaml"))
     known_papers = [path.parent.name for path in list_files(root, "papers/*/experiments.yaml")]
-    _check_papers("papers", content.get("papers"), file, known_papers, problems)
-    _check_papers("claims", content.get("claims"), file, known_papers, problems)
+    problems = ErrorList()
+    set_keys = read_overrides(overrides or ()).keys()
+    for key in set_keys:
+        option = name_option(overrides or (), key)
+        known = known_scales if key == "scale" else known_papers
+        _check_option(option, key, content[key], known, problems)
+    from_file = {key: value for key, value in content.items() if key not in set_keys}
+    scale = from_file.get("scale")
+    if isinstance(scale, str) and scale not in known_scales:
+        problems.add(describe_unknown(file, ("scale",), scale, known_scales))
+    for key in ("papers", "claims"):
+        for paper in _find_unknown_papers(key, from_file.get(key), known_papers):
+            problems.add(describe_unknown(file, (key,), paper, known_papers))
     with problems.collect():
-        config = parse_config(content, file)
+        parse_config(from_file, file)
     problems.check_empty()
+    config = parse_config(content, file)
     if config.claims:
         papers = [name.split("/")[0] for name in config.claims]
         config = config.model_copy(update={"papers": list(dict.fromkeys(papers))})
     return config
 
 
-def _check_scale(scale: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
-    """Add the scale of a configuration if it is not in the catalogue."""
-    scales = read_yaml_mapping(root / "catalogue/scales.yaml")
-    if isinstance(scale, str) and scale not in scales:
-        problems.add(describe_unknown(file, ("scale",), scale, scales))
+def name_place(key: str, overrides: Collection[str]) -> str:
+    """Return where a call sets a key: the option, or file and line of config.yaml."""
+    if key in read_overrides(overrides):
+        return name_option(overrides, key)
+    return locate(Path("config.yaml"), (key,))
 
 
-def _check_papers(
-    key: str, names: Any, file: str | Path, known_papers: list[str], problems: ErrorList
+def _check_option(
+    option: str, key: str, value: Any, known_names: list[str], problems: ErrorList
 ) -> None:
-    """Add each paper that has no folder of those that a key of a configuration names."""
-    if not isinstance(names, list):
+    """Add what is wrong with the value that an option gives a key.
+
+    known_names: the papers, of the key `scale` the scales.
+    """
+    noun = "scale" if key == "scale" else "paper"
+    is_own_option = option != "--config"
+    if is_own_option and value in ([], None):
+        known = ", ".join(sorted(known_names))
+        advice = "write <paper>/<claim>" if key == "claims" else f"known: {known}"
+        problems.add(f"{option} names nothing; {advice}")
         return
+    unknown = _find_unknown_papers(key, value, known_names)
+    if key == "scale" and isinstance(value, str) and value not in known_names:
+        unknown = [value]
+    place = option if is_own_option else f"{option} {key}"
+    for name in unknown:
+        problems.add(f"{place}: no {noun} '{name}'; {suggest_name(name, known_names)}")
+    try:
+        parse_config({key: value}, option)
+    except UserError as error:
+        for line in str(error).splitlines():
+            # The option says which key it is.
+            own_line = re.sub(rf"key '{key}(\.\d+)?' is ", "", line) if is_own_option else line
+            problems.add(own_line)
+
+
+def _find_unknown_papers(key: str, names: Any, known_papers: list[str]) -> list[str]:
+    """Return the papers without a folder of those that a key of a configuration names."""
+    if key not in ("papers", "claims") or not isinstance(names, list):
+        return []
+    unknown = []
     for name in names:
         if not isinstance(name, str):
             continue
         paper, _, claim = name.partition("/")
         is_paper = key == "papers" or claim
         if is_paper and paper not in known_papers:
-            problems.add(describe_unknown(file, (key,), paper, known_papers))
+            unknown.append(paper)
+    return unknown
 
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:

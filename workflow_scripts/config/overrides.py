@@ -8,6 +8,18 @@ from typing import Any
 
 from workflow_scripts.common.yaml_files import parse_yaml
 
+# Keys of config.yaml that have an option of ./reproduce and of the commands.
+OPTIONS = {"papers": "--papers", "claims": "--claim", "scale": "--scale"}
+# Words before the value of such an option: they are refused where no value follows.
+PLACEHOLDERS = {key: f"{key}=[]" for key in OPTIONS}
+
+
+def name_option(words: Iterable[str], key: str) -> str:
+    """Return the option with which a call sets a key: its own one, or `--config`."""
+    if key in OPTIONS and PLACEHOLDERS[key] in words:
+        return OPTIONS[key]
+    return "--config"
+
 
 def merge_overrides(content: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
     """Return the content of config.yaml with `key=value` words, whose values are YAML.
@@ -19,10 +31,13 @@ def merge_overrides(content: dict[str, Any], words: Iterable[str]) -> dict[str, 
 
 def read_overrides(words: Iterable[str]) -> dict[str, Any]:
     """Parse `key=value` words. Of a repeated key the last one counts."""
+    written = list(words)
     values = {}
-    for word in words:
+    for word in written:
         key, _, text = word.partition("=")
-        values[key] = parse_yaml(text.encode(), f"--config {key}")
+        option = name_option(written, key)
+        place = f"{option} {key}" if option == "--config" else option
+        values[key] = parse_yaml(text.encode(), place)
     return values
 
 

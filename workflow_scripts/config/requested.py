@@ -134,13 +134,15 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     return [*list_lineage(catalogue, parent, config), run]
 
 
-def check_named_claims(catalogue: Catalogue, config: Config) -> None:
+def check_named_claims(catalogue: Catalogue, config: Config, place: str = "") -> None:
     """Raise UserError if a claim of a configuration does not exist, or not at its scale.
+
+    place: where the claims are named, if it is known.
 
     A claim exists at the scales that have runs, extra ones included, for each cell that it
     compares.
     """
-    check_claim_names(catalogue, config.claims or ())
+    check_claim_names(catalogue, config.claims or (), place)
     for name in config.claims or ():
         if is_measured_at(catalogue, name, config.scale, config.only):
             continue

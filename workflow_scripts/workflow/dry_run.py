@@ -10,8 +10,9 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
-from workflow_scripts.config.loading import load_config
-from workflow_scripts.config.overrides import merge_overrides
+from workflow_scripts.config.claim_needs import check_claim_names
+from workflow_scripts.config.loading import load_catalogue, load_config, name_place
+from workflow_scripts.config.overrides import PLACEHOLDERS, merge_overrides
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.missing_targets import describe_missing_target, find_missing_target
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
@@ -80,19 +81,26 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 def list_overrides(args: argparse.Namespace) -> list[str]:
     """Return the words of `add_config_arguments` as Snakemake's `--config` has them.
 
-    For example `scale=small` and `papers=[lrf]`.
+    For example `scale=small` and `papers=[lrf]`, each after its placeholder.
     """
     words = list(args.config)
     if args.scale is not None:
-        words.append(f"scale={args.scale}")
+        words += [PLACEHOLDERS["scale"], f"scale={args.scale}"]
     if args.papers:
-        words.append(f"papers=[{','.join(args.papers)}]")
+        words += [PLACEHOLDERS["papers"], f"papers=[{','.join(args.papers)}]"]
     if args.claim:
-        words.append(f"claims=[{','.join(args.claim)}]")
+        words += [PLACEHOLDERS["claims"], f"claims=[{','.join(args.claim)}]"]
     return words
 
 
 def load_call_config(args: argparse.Namespace) -> Config:
-    """Read config.yaml with the changes of one call."""
-    content = read_yaml_mapping(Path("config.yaml"))
-    return load_config(merge_overrides(content, list_overrides(args)))
+    """Read config.yaml with the changes of one call.
+
+    Raises UserError for a claim that does not exist, too.
+    """
+    overrides = list_overrides(args)
+    content = merge_overrides(read_yaml_mapping(Path("config.yaml")), overrides)
+    config = load_config(content, overrides=overrides)
+    if config.claims:
+        check_claim_names(load_catalogue(), config.claims, name_place("claims", overrides))
+    return config

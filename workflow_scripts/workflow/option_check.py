@@ -21,14 +21,22 @@ OWN_OPTIONS = (
 )
 OPTION = re.compile(r"--[\w-]+")
 UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)")
+NO_PROFILE = re.compile(r"profile directory given \((.+?)\), but no profile")
 RULE = re.compile(r"^(?:rule|checkpoint) (\w+):", re.MULTILINE)
 
 
 def suggest_option(message: str) -> str | None:
-    """Say what an option was probably meant to be; None if the message is of no unknown option.
+    """Say what an option was probably meant to be.
 
-    message: Snakemake's last line.
+    None if the message, Snakemake's last line, is of no unknown option and no unknown profile.
     """
+    no_profile = NO_PROFILE.search(message)
+    if no_profile:
+        known = ", ".join(_list_profiles())
+        return (
+            f"no profile {no_profile[1]}: it is a folder with a config.yaml; those of this "
+            f"project, after --workflow-profile: {known}"
+        )
     found = UNKNOWN.search(message)
     if not found:
         return None
@@ -62,8 +70,12 @@ def _find_missing_profile(parsed: argparse.Namespace) -> Iterator[str]:
     # Snakemake looks for it in profiles/, too.
     if profile in (None, "none") or Path(profile).is_dir() or Path("profiles", profile).is_dir():
         return
-    known = [str(file.parent) for file in Path("profiles").glob("*/*.yaml")]
-    yield f"--workflow-profile {profile} is no folder; {suggest_name(profile, known)}"
+    yield f"--workflow-profile {profile} is no folder; {suggest_name(profile, _list_profiles())}"
+
+
+def _list_profiles() -> list[str]:
+    """List the folders with this project's profiles."""
+    return sorted({str(file.parent) for file in Path("profiles").glob("*/*.yaml")})
 
 
 def list_rules(files: Iterable[Path]) -> list[str]:

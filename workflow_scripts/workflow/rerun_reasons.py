@@ -10,7 +10,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.changes import describe_changes, join_first
+from workflow_scripts.workflow.changes import STARTS_FROM_OTHER, describe_changes, join_first
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
@@ -18,6 +18,9 @@ from workflow_scripts.workflow.wildcards import read_variant_key
 
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
+# Snakemake's words.
+PARAMETERS = "Params have changed since last execution"
+INPUTS = "Set of input files has changed since last execution"
 # How Snakemake gives the reason of a job that a dry run has counted as done.
 FINISHED = re.compile(r"Finished \(was: (.*)\)", re.DOTALL)
 
@@ -31,13 +34,17 @@ def find_rerun_reasons(
     """
     missing = [file for file in job.outputs if not Path(file).exists()]
     if len(missing) == len(job.outputs):
-        yield "has no results yet"
+        yield "no results yet"
         return
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         yield f"{join_first(missing, ', ')} {verb} missing"
     changes = find_fingerprint_changes(catalogue, config, job)
-    yield from changes
+    follows = any(file in rerun_files for file in job.inputs)
+    for change in changes:
+        # Where these weights are trained again, their own training has the reason.
+        if not (follows and change == STARTS_FROM_OTHER):
+            yield change
     finished = FINISHED.fullmatch(job.reason)
     for reason in (finished[1] if finished else job.reason).split("; "):
         kind, _, details = reason.partition(": ")
@@ -45,9 +52,12 @@ def find_rerun_reasons(
             changed_files = sorted(set(details.split(", ")) - rerun_files)
             if changed_files:
                 yield f"{join_first(changed_files, ', ')} changed after it was read"
-        elif kind == "Params have changed since last execution":
+        elif kind == PARAMETERS:
             if not changes:  # else they explain it: the fingerprint is one of the parameters
                 yield from describe_parameter_changes(details)
+        elif kind == INPUTS:
+            if not changes and PARAMETERS not in job.reason:  # else these explain it
+                yield "reads other files than before"
         elif kind == "Forced execution":
             yield "is forced, or was stopped before its result was recorded"
         elif kind not in ("", "Missing output files", "Input files updated by another job"):

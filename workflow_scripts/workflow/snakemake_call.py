@@ -14,15 +14,12 @@ from pathlib import Path, PurePath
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.config.overrides import merge_overrides
+from workflow_scripts.config.overrides import OPTIONS, PLACEHOLDERS, merge_overrides
 from workflow_scripts.config.schema import Config
 
 # Words that ./reproduce adds to the user's.
 LOGGER = "--logger=terminal"
-PLACEHOLDERS = ("scale=[]", "papers=[]", "claims=[]")
-# Keys of config.yaml that have an option of ./reproduce, and values that it can have: a name, or a
-# list of names in brackets.
-OPTIONS = {"papers": "--papers", "claims": "--claim", "scale": "--scale"}
+# Values that an option of ./reproduce can have: a name, or a list of names in brackets.
 NAMES = re.compile(r"[\w.-]+|\[[\w.,/ -]+\]")
 
 
@@ -87,7 +84,8 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     """Parse the arguments of Snakemake. Raises UserError with its message if it refuses them."""
     parsed = read_arguments(arguments)
     targets = list(map(str, parsed.targets or ()))
-    content = merge_overrides(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
+    overrides = parsed.config or []
+    content = merge_overrides(read_yaml_mapping(Path("config.yaml")), overrides)
     scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
     if len(scales) == 1:
         content["scale"] = scales.pop()
@@ -97,7 +95,7 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     return SnakemakeCall(
         options=_drop_targets(arguments, targets),
         targets=targets,
-        config=load_config(content),
+        config=load_config(content, overrides=overrides),
         cores=parsed.cores,
         gpu_jobs=gpu_jobs,
         sets_gpu_jobs=find_gpu_word(arguments) is not None,
@@ -182,7 +180,7 @@ def format_own_call(words: Iterable[str]) -> str:
     settings: list[str] = []
     is_setting = False
     for word in words:
-        if word in PLACEHOLDERS:
+        if word in PLACEHOLDERS.values():
             continue
         if word in ("--config", "-C"):
             is_setting = True

@@ -1,5 +1,6 @@
 """A job of a Snakemake call: what a dry run, or Snakemake's graph of jobs, says of it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -8,16 +9,22 @@ from workflow_scripts.workflow.wildcards import read_run_name
 
 # Rules with one job per run.
 RUN_RULES = ("train", "evaluate", "intervene")
-# What the jobs of a stage are called: (one, several).
+# Stage -> what one job makes, and what several make.
 NOUNS = {
-    "train": ("training", "trainings"),
+    "fetch": ("download", "downloads"),
+    "fetch_model": ("downloaded model", "downloaded models"),
+    "prepare": ("data set", "data sets"),
+    "candidates": ("list of candidates", "lists of candidates"),
     "search": ("search", "searches"),
+    "train": ("training", "trainings"),
     "evaluate": ("evaluation", "evaluations"),
     "intervene": ("intervention", "interventions"),
     "analyse": ("analysis", "analyses"),
-    "prepare": ("data set", "data sets"),
-    "candidates": ("list of candidates", "lists of candidates"),
-    "fetch_model": ("model", "models"),
+    "table": ("table", "tables"),
+    "figure": ("figure", "figures"),
+    "claim": ("claim", "claims"),
+    "claims": ("table of claims", "tables of claims"),
+    "page": ("page", "pages"),
 }
 LARGE = "_large"  # end of the name of a rule for large data
 
@@ -46,8 +53,12 @@ class SnakemakeJob:
     @property
     def name(self) -> str:
         """The name, such as `train scan-jump-x2/transformer/default/seed-1`."""
-        wildcards = [value for key, value in self.wildcards.items() if key != "scale"]
-        return f"{self.rule} {'/'.join(wildcards)}".strip()
+        return f"{self.rule} {self.subject}".strip()
+
+    @property
+    def subject(self) -> str:
+        """What the job is about, such as a run; empty for a job that its rule alone names."""
+        return "/".join(value for key, value in self.wildcards.items() if key != "scale")
 
     @property
     def stage(self) -> str:
@@ -60,6 +71,19 @@ class SnakemakeJob:
         if self.rule not in RUN_RULES:
             return None
         return read_run_name(self.wildcards)
+
+
+def drop_subject(text: str, job: SnakemakeJob) -> str:
+    """Return a text about a job as it is about others like it."""
+    return text.replace(job.subject, "…") if job.subject else text
+
+
+def count_by_stage(jobs: Iterable[SnakemakeJob]) -> str:
+    """Count jobs by stage, such as `2 trainings, 1 table`."""
+    counts = []
+    for stage, count in Counter(job.stage for job in jobs).items():
+        counts.append(format_job_count(stage, count))
+    return ", ".join(counts)
 
 
 def set_needed_jobs(jobs: Iterable[SnakemakeJob]) -> list[SnakemakeJob]:

@@ -14,7 +14,11 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.job_hours import TIMED_STAGES, JobHours, WorkHours
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
-from workflow_scripts.workflow.snakemake_job import SnakemakeJob, format_job_count
+from workflow_scripts.workflow.snakemake_job import (
+    SnakemakeJob,
+    drop_subject,
+    format_job_count,
+)
 
 # Less work than this is done again without a word.
 STALE_HOURS = 1 / 6
@@ -159,7 +163,7 @@ class Reasons:
         if key not in self.own_reasons:
             work = self.work
             reasons = find_rerun_reasons(work.catalogue, work.config, job, set(self.makers))
-            self.own_reasons[key] = "; ".join(reasons)
+            self.own_reasons[key] = drop_subject("; ".join(reasons), job)
         return self.own_reasons[key]
 
 
