@@ -51,7 +51,10 @@ def record_written_results(
     options = ["--config", *settings] if settings else []
     config = parse_call(arguments).config
     catalogue = load_catalogue()
-    jobs = set_needed_jobs(list_jobs_to_run(*options, "--", *marked))
+    try:
+        jobs = set_needed_jobs(list_jobs_to_run(*options, "--", *marked))
+    except UserError:  # no rule makes one of them any more, or the call itself says what is wrong
+        return []
     written = [job for job in jobs if is_written(catalogue, config, job)]
     outputs = [job.outputs[0] for job in written]
     if outputs and not is_dry_run:
