@@ -41,7 +41,8 @@ def test_a_new_paper_makes_its_table_and_verdicts_at_once(project: Project):
         for column in ("ADDJUMP 2x", "in distribution")
     }
     lines = done.stdout.splitlines()
-    assert "Page: results/demo/index.html" in lines
+    of_mine = "mine alone; ./reproduce --finished shows all papers of config.yaml"
+    assert f"Page: results/demo/index.html ({of_mine})" in lines
     assert not [line for line in lines if "no verdict" in line]  # the demo gives none
 
 
