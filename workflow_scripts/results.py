@@ -42,7 +42,7 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.prepared import digest_data, read_table
 from workflow_scripts.evaluation.scores import NUMBERS, SCORE_COLUMNS, Score, read_scores
 from workflow_scripts.provenance.exported import select_provenance
-from workflow_scripts.reporting.claims.verdicts import VERDICTS
+from workflow_scripts.reporting.claims.outcome import VERDICTS
 from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
 from workflow_scripts.tasks.packages import load_kind_settings

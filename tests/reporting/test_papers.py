@@ -11,6 +11,7 @@ import pytest
 from workflow_scripts.config.display_schema import FigureDisplay, TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published_numbers import read_published
+from workflow_scripts.reporting.claims.comparison import PaperCells
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
@@ -124,7 +125,7 @@ def test_values_are_what_is_printed(folder):
 def test_every_claim_has_its_cells(folder):
     claims = load_catalogue(ROOT).papers[folder.name].claims
     assert len({claim.claim for claim in claims}) == len(claims)
-    outcomes = judge_claims(claims, cells(folder), True, "small", "claims.yaml")
+    outcomes = judge_claims(claims, PaperCells(cells(folder), "claims.yaml"), True, "small")
     assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:

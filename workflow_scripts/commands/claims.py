@@ -21,8 +21,8 @@ from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claims, print_claims_alone
-from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import judge_alone, judge_paper, write_claims
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.pages.overview import format_overview

@@ -25,7 +25,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
     describe_primary_claims,
     read_claim_rows,
 )
-from workflow_scripts.reporting.claims.verdicts import VERDICTS
+from workflow_scripts.reporting.claims.outcome import VERDICTS
 from workflow_scripts.reporting.site.run_page import Continuation, WhatRan, format_run_page
 
 DAY = len("2026-11-28")  # of a time

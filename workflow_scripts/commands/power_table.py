@@ -198,7 +198,8 @@ def format_decision(planned: PlannedClaim) -> list[str]:
 def _format_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> str:
     if entry.spread is None:
         return "shares" if entry.counts_successes else "ranks"
-    return f"{select_spread(plan, entry):.3g} ({entry.spread.freedom})"
+    spread = select_spread(plan, entry)
+    return f"{spread.sd:.3g} ({spread.freedom})"
 
 
 def _format_power(power: Power) -> str:

@@ -22,8 +22,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.unfinished import Cause, Unfinished
-from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.site.run_page import format_run_page

@@ -16,7 +16,7 @@ from workflow_scripts.config.requested import list_paper_runs, list_requested_ru
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
-from workflow_scripts.reporting.claims.verdicts import DECIDED
+from workflow_scripts.reporting.claims.outcome import DECIDED
 from workflow_scripts.reporting.committed.recomputing import describe_verdicts
 from workflow_scripts.workflow.cost_groups import make_paper_group
 from workflow_scripts.workflow.job_hours import CPU, JobHours

@@ -28,8 +28,8 @@ from workflow_scripts.reporting.claims.claim_rows import (
     read_claim_rows,
 )
 from workflow_scripts.reporting.claims.claim_table import LOG_WIDTH, print_paper
-from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import make_side_rows
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.committed.claim_view import (
     CheckedClaim,
     print_claim,

@@ -145,9 +145,16 @@ class PrimaryClaim(StrictModel):
         return 0.0
 
     @property
+    def success_threshold(self) -> float | None:
+        """The threshold of a claim that compares shares of seeds above it; None of all others."""
+        if self.measure == "superiority":
+            return None
+        return self.threshold
+
+    @property
     def counts_successes(self) -> bool:
         """Whether it compares shares of seeds above the threshold."""
-        return self.threshold is not None and self.measure != "superiority"
+        return self.success_threshold is not None
 
     @model_validator(mode="after")
     def _smallest_is_a_share_of_the_published_effect(self) -> Self:

@@ -124,19 +124,26 @@ class TableCell(Selection):
             return None
         return name_weights(variant, self.weights)
 
+    @property
+    def variant_key(self) -> VariantKey | None:
+        """The variant whose runs the cell shows; None of a cell that an analysis computes."""
+        variant = self.variant_name
+        if self.task is None or self.method is None or variant is None:
+            return None
+        return VariantKey(self.task, self.method, variant)
+
     def list_variants(self) -> list[VariantKey]:
         """Return the variants whose runs the cell reads.
 
         These are its own, and the variant over which it shows the gain. The list is empty for a
         cell that an analysis computes as a whole.
         """
-        variant = self.variant_name
-        if self.task is None or self.method is None or variant is None:
+        variant = self.variant_key
+        if variant is None:
             return []
-        variants = [VariantKey(self.task, self.method, variant)]
-        if self.over:
-            variants.append(VariantKey(self.task, self.method, self.over))
-        return variants
+        if self.over is None:
+            return [variant]
+        return [variant, variant._replace(variant=self.over)]
 
     def make_key(self, display: str) -> str:
         """Return the key of the cell in a display: `<display>/<row>/<column>/<metric>`."""

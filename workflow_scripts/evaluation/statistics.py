@@ -28,6 +28,9 @@ SEED_INTERVAL = (
 )
 
 
+Values = Sequence[float] | np.ndarray  # of seeds
+
+
 @dataclass(frozen=True)
 class Summary:
     """Mean over seeds. `std` (divided by n - 1) and the 95% interval are None for a single seed."""
@@ -59,7 +62,7 @@ class Effect:
 
     def compute_interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
         """Return the interval value ± t(freedom; quantile) error; None for a single seed."""
-        if self.error is None:
+        if self.error is None or self.freedom is None:
             return None
         # scipy.stats.t.ppf calls this function.
         from scipy.special import stdtrit
@@ -88,7 +91,7 @@ class Effect:
 
         None for a single seed.
         """
-        if self.error is None:
+        if self.error is None or self.freedom is None:
             return None
         distance = abs(self.value - margin)
         if self.error == 0:
@@ -116,7 +119,7 @@ class Effect:
         return max(self.n + 1, math.ceil(needed))
 
 
-def summarise_seeds(values: Sequence[float]) -> Summary:
+def summarise_seeds(values: Values) -> Summary:
     """Return mean, standard deviation and 95% t interval of `values` [seeds]."""
     effect = _measure_mean(np.asarray(values, dtype=float), method="")
     std = None
@@ -125,30 +128,32 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
     return Summary(effect.value, std, effect.n, effect.low, effect.high)
 
 
-def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
+def compare_independent(left: Values, right: Values) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
     Welch's t with Satterthwaite's degrees of freedom; m + n - 2 if no seed differs from its side.
     Assumes independent, normal seeds, but not equal variances.
     """
-    left = np.asarray(left, dtype=float)
-    right = np.asarray(right, dtype=float)
-    value = float(left.mean() - right.mean())
-    n = min(len(left), len(right))
+    left_values = np.asarray(left, dtype=float)
+    right_values = np.asarray(right, dtype=float)
+    value = float(left_values.mean() - right_values.mean())
+    m = len(left_values)
+    n = len(right_values)
+    fewer = min(m, n)
     method = "Welch's t over seeds; the seeds of both sides are independent"
-    if n < 2:
-        return Effect(value, None, None, n, method)
-    left_part = left.var(ddof=1) / len(left)
-    right_part = right.var(ddof=1) / len(right)
+    if fewer < 2:
+        return Effect(value, None, None, fewer, method)
+    left_part = left_values.var(ddof=1) / m
+    right_part = right_values.var(ddof=1) / n
     variance = left_part + right_part
-    divisor = left_part**2 / (len(left) - 1) + right_part**2 / (len(right) - 1)
-    freedom = float(len(left) + len(right) - 2)
+    divisor = left_part**2 / (m - 1) + right_part**2 / (n - 1)
+    freedom = float(m + n - 2)
     if divisor > 0:
         freedom = float(variance**2 / divisor)
-    return Effect(value, math.sqrt(variance), freedom, n, method)
+    return Effect(value, math.sqrt(variance), freedom, fewer, method)
 
 
-def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
+def compare_paired(left: Values, right: Values) -> Effect:
     """Return the mean of left - right over seeds. `left` and `right` [seeds] have the same order.
 
     Student's t of the differences. Assumes that the differences are independent and normal.
@@ -157,9 +162,7 @@ def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
     return _measure_mean(differences, "Student's t of the differences within seeds")
 
 
-def compare_with_constant(
-    values: Sequence[float], constant: float, constant_right: bool = True
-) -> Effect:
+def compare_with_constant(values: Values, constant: float, constant_right: bool = True) -> Effect:
     """Return mean(values) - constant over `values` [seeds].
 
     If not `constant_right`, return the negative.
@@ -198,7 +201,9 @@ def compute_kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """
     from scipy.stats import kendalltau
 
-    return np.nan_to_num(kendalltau(left, right, axis=-1).statistic)
+    # SciPy's decorator adds `axis`.
+    association = kendalltau(left, right, axis=-1)  # pyright: ignore[reportCallIssue]
+    return np.nan_to_num(association.statistic)
 
 
 @dataclass(frozen=True)
@@ -253,9 +258,9 @@ class Superiority(Effect):
 
         None for a single seed.
         """
-        if self.error is None:
+        if self.error is None or self.freedom is None:
             return None
-        from scipy.optimize import brentq
+        from scipy.optimize import root_scalar
         from scipy.special import stdtrit
 
         factor = float(stdtrit(self.freedom, quantile))
@@ -269,11 +274,11 @@ class Superiority(Effect):
         low = 0.0
         if self.value > 0:
             below = self.value * (1 - 1e-9)
-            low = brentq(measure_excess, 0.0, below)
+            low = float(root_scalar(measure_excess, bracket=(0.0, below)).root)
         high = 1.0
         if self.value < 1:
             above = 1 - (1 - self.value) * (1 - 1e-9)
-            high = brentq(measure_excess, above, 1.0)
+            high = float(root_scalar(measure_excess, bracket=(above, 1.0)).root)
         return low, high
 
     def compute_p_value(self, margin: float = 0.5) -> float | None:
@@ -281,7 +286,7 @@ class Superiority(Effect):
 
         None for a single seed.
         """
-        if self.error is None:
+        if self.error is None or self.freedom is None:
             return None
         if not 0 < margin < 1:
             return float(self.value == margin)
@@ -295,15 +300,15 @@ class Superiority(Effect):
         return replace(self, value=1 - self.value, left_n=self.right_n, right_n=self.left_n)
 
 
-def measure_superiority(left: Sequence[float], right: Sequence[float]) -> Superiority:
+def measure_superiority(left: Values, right: Values) -> Superiority:
     """Return how probably a seed of `left` [m] is above one of `right` [n].
 
     Equal values count as 1/2. Assumes independent seeds, of any distribution. The freedom is m + n
     - 2 if the variance is 0.
     """
-    left = np.asarray(left, dtype=float)
-    right = np.asarray(right, dtype=float)
-    differences = np.sign(left[:, None] - right[None, :])
+    left_values = np.asarray(left, dtype=float)
+    right_values = np.asarray(right, dtype=float)
+    differences = np.sign(left_values[:, None] - right_values[None, :])
     above = (differences + 1) / 2  # [m, n]: 1, 1/2 or 0
     value = float(above.mean())
     m, n = above.shape
@@ -375,7 +380,7 @@ def compute_upper_limit(successes: int | np.ndarray, n: int, quantile: float) ->
     return np.where(np.equal(successes, n), 1.0, limit)
 
 
-def compute_q_values(p_values: Sequence[float]) -> list[float]:
+def compute_q_values(p_values: Values) -> list[float]:
     """Return the q-value of each of `p_values` [tests].
 
     It is the lowest false-discovery rate at which a test is a discovery.

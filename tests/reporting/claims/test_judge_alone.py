@@ -10,13 +10,13 @@ from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import PAPERS, restored_reference
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.claim_needs import find_claim_needs
-from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import (
     format_claims,
     judge_alone,
     judge_paper,
     make_claim_row,
 )
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.committed.restoring import RestoredExport, list_counted_runs
 
 # Exploratory claims of each form: a mean over models, a gain with `given`, an analysis, one that
@@ -76,15 +76,18 @@ def test_an_exploratory_claim_has_all_but_what_the_other_claims_decide(
 ):
     together = committed.judge_all(paper, primary=False)[claim]
     alone = committed.judge_one(paper, claim, primary=False)
-    assert alone.q_value is None
-    expected = make_claim_row(paper, replace(together, q_value=None))
-    low, high = together.interval or (None, None)
-    if together.q_value is not None:
-        smallest = together.claim.margin if together.smallest is None else together.smallest
-        if low > together.claim.margin or high < smallest:
+    together_row = make_claim_row(paper, together)
+    alone_row = make_claim_row(paper, alone)
+    assert alone_row.q_value is None
+    expected = replace(together_row, q_value=None)
+    if together_row.q_value is not None:
+        smallest = together_row.smallest_effect
+        if smallest is None:
+            smallest = together_row.margin
+        if together_row.ci_low > together_row.margin or together_row.ci_high < smallest:
             said = f"judged with all exploratory claims of the paper: ./reproduce --papers {paper}"
             expected = replace(expected, verdict="no verdict", reason=said)
-    assert make_claim_row(paper, alone) == expected
+    assert alone_row == expected
 
 
 def test_some_of_these_claims_are_decided_together_and_not_alone(committed: Committed):

@@ -63,7 +63,7 @@ def draw_verdict(
         effect = measure_superiority(left, noise[1])
     else:
         middle = entry.margin if truth == "margin" else entry.smallest
-        spread = select_spread(plan, entry)
+        spread = select_spread(plan, entry).sd
         if entry.spread.paired:
             effect = compare_paired(middle + spread * noise[0], np.zeros(seeds))
         else:

@@ -84,7 +84,7 @@ def test_power_of_paired_means_is_noncentral_t():
         1.0,
     )
     needed, error = stats.t.ppf(quantile, n - 1), 1.3 / np.sqrt(n)
-    power = compute_mean_power(claim, 1.3, truth, n, quantile)
+    power = compute_mean_power(claim, claim.spread, truth, n, quantile)
     assert power.reproduced == pytest.approx(stats.nct.sf(needed, n - 1, truth / error), abs=1e-3)
     assert power.not_reproduced == pytest.approx(
         stats.nct.cdf(-needed, n - 1, (truth - 0.75) / error), abs=1e-3
@@ -135,8 +135,8 @@ def test_later_plans_count_seeds_by_the_upper_limit_of_the_spread():
     claim = claim.model_copy(update={"measure": "difference", "base_rate": 50.0})
     upper = float(np.sqrt(14 / stats.chi2.ppf(0.2, 14)))
     first, later = plan_of(claim, 2), plan_of(claim, 2, **LATER)
-    assert select_spread(first, claim) == 1.0
-    assert select_spread(later, claim) == pytest.approx(upper)
+    assert select_spread(first, claim).sd == 1.0
+    assert select_spread(later, claim).sd == pytest.approx(upper)
     wider = claim.model_copy(update={"spread": claim.spread.model_copy(update={"sd": upper})})
     for ours, expected in zip(
         compute_power(claim, 7, later), compute_power(wider, 7, first), strict=True

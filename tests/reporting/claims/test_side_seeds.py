@@ -13,8 +13,9 @@ from workflow_scripts.config.analysis_plan import FirstPlan
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.statistics import compare_independent
-from workflow_scripts.reporting.claims.effects import Outcome, Side
+from workflow_scripts.reporting.claims.comparison import Comparison, Side
 from workflow_scripts.reporting.claims.judging import judge_paper, make_claim_row
+from workflow_scripts.reporting.claims.outcome import MeasuredEffect, Outcome
 from workflow_scripts.reporting.claims.side_seeds import (
     add_seed_caveat,
     describe_side_seeds,
@@ -77,9 +78,9 @@ def outcome(left: Side, right: Side, **more: object) -> Outcome:
         unit="points",
         **more,
     )
-    return Outcome(
-        claim, (left, right), effect=compare_independent([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
-    )
+    effect = compare_independent([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    measured = MeasuredEffect(effect, effect.compute_interval())
+    return Outcome(Comparison(claim, (left, right), None), "no verdict", "", measured)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,9 @@ def test_sides_with_seeds_of_two_kinds_are_named(left, right, expected):
     one = outcome(side(*left), side(*right))
     assert describe_side_seeds(one, [PLAN]) == expected
     assert (
-        describe_side_seeds(one, []) == describe_side_seeds(replace(one, effect=None), [PLAN]) == ""
+        describe_side_seeds(one, [])
+        == describe_side_seeds(replace(one, measurement=None), [PLAN])
+        == ""
     )
     assert (add_seed_caveat(one, [PLAN]).claim.caveat or "") == expected
 

@@ -13,6 +13,7 @@ from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import measure_superiority
 from workflow_scripts.provenance.unfinished import Cause
+from workflow_scripts.reporting.claims.comparison import PaperCells
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.selected_scores import ScoreSelection
 from workflow_scripts.reporting.tables.cells import Cell
@@ -57,9 +58,8 @@ def judged(claims, cells, verdicts=True, plan=None, departures=None):
     primary = (
         [PlannedClaim("analysis_plan.yaml", plan, entry) for entry in plan.primary] if plan else []
     )
-    return judge_claims(
-        claims, by_key, verdicts, "small", "papers/p/claims.yaml", primary, departures or {}
-    )
+    paper_cells = PaperCells(by_key, "papers/p/claims.yaml")
+    return judge_claims(claims, paper_cells, verdicts, "small", primary, departures or {})
 
 
 def around(middle, half, n=4):
@@ -111,7 +111,7 @@ def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
     sign = 1 if relation == "greater" else -1
     cells = difference_cells(low, high, sign, printed)
     (outcome,) = judged([claim(relation, at_least)], cells)
-    assert outcome.interval == pytest.approx((low, high))
+    assert outcome.measurement.interval == pytest.approx((low, high))
     assert (outcome.verdict, outcome.role) == (expected, "exploratory")
     margin = -at_least if relation == "no_gain" else at_least
     left, right = (list(found.seeds.values()) for found in cells)
@@ -123,9 +123,9 @@ def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
     beyond = {margin: effects.mean() > margin}
     beyond[smallest] = beyond.get(smallest, False) or effects.mean() < smallest
     p_value = min(p_values[bound] for bound in beyond if beyond[bound])
-    assert outcome.p_value == outcome.q_value == pytest.approx(p_value)
-    assert outcome.published == (None if printed is None else pytest.approx(printed))
-    assert outcome.printed == (
+    assert outcome.measurement.p_value == outcome.measurement.q_value == pytest.approx(p_value)
+    assert outcome.comparison.published == (None if printed is None else pytest.approx(printed))
+    assert outcome.comparison.printed == (
         "" if printed is None else "agree" if printed > margin else "contradict"
     )
 
@@ -156,13 +156,15 @@ def test_a_printed_gain_is_the_published_effect():
     """The paper prints a difference, but neither of the two scores."""
     cells = [*difference_cells(1, 11), cell("t/New/J gain/m", printed=30, unit="points")]
     (outcome,) = judged([claim(at_least=5, published="t/New/J gain/m")], cells)
-    assert (outcome.published, outcome.printed, outcome.smallest) == (30, "agree", 5 + 30 / 4)
+    compared = outcome.comparison
+    assert (compared.published, compared.printed, compared.smallest) == (30, "agree", 5 + 30 / 4)
     assert (outcome.verdict, outcome.reason) == (
         "not reproduced",
         "less than 12.5, the margin of 5 plus a quarter of the published effect",
     )
     cells[-1] = cell("t/New/J gain/m", unit="points")  # the paper says "considerable gains"
-    assert judged([claim(at_least=5, published="t/New/J gain/m")], cells)[0].published is None
+    (outcome,) = judged([claim(at_least=5, published="t/New/J gain/m")], cells)
+    assert outcome.comparison.published is None
     with pytest.raises(UserError, match=r"no cell t/New/J gian/m in displays\.yaml"):
         judged([claim(published="t/New/J gian/m")], cells)
 
@@ -176,10 +178,10 @@ def test_one_of_many_claims_needs_a_q_value():
     ]
     claims = [claim(), *(claim(left=f"d/R{i}/J/m", claim=f"r{i}") for i in range(9))]
     first = judged(claims, [*good, *rest])[0]
-    assert first.q_value == pytest.approx(10 * first.p_value)
+    assert first.measurement.q_value == pytest.approx(10 * first.measurement.p_value)
     assert first.verdict == "inconclusive"
     assert first.reason.startswith(
-        f"the interval is above the margin, but q is {first.q_value:.2g}, more than 0.05"
+        f"the interval is above the margin, but q is {first.measurement.q_value:.2g}, more than 0.05"
     )
 
 
@@ -200,8 +202,9 @@ def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
     cells += [cell("d/Plain/J/m", [40.0, 41.0, 42.0][: right[1]], right[0])]
     (outcome,) = judged([claim(at_least=25)], cells, verdicts)
     assert (outcome.verdict, outcome.reason) == (expected, reason)
-    assert (outcome.effect is None) == (right[1] == 0)
-    assert (outcome.q_value is None) == (expected in ("no verdict", "not run") or right[1] == 1)
+    assert (outcome.measurement is None) == (right[1] == 0)
+    is_tested = outcome.measurement is not None and outcome.measurement.q_value is not None
+    assert is_tested == (expected not in ("no verdict", "not run") and right[1] != 1)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +248,7 @@ def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expecte
     (outcome,) = judged([claim(relation, floor=floor)], cells)
     assert outcome.verdict == expected
     assert ("is not beyond" in outcome.reason) == (expected == "no verdict")
-    assert (outcome.effect is None) is False
+    assert outcome.measurement is not None
 
 
 def test_a_floor_and_a_single_seed_or_a_number():
@@ -302,14 +305,16 @@ def test_sides_that_start_from_the_same_weights_are_paired_by_seed():
     cells = sides(left, right, weights="parent")
     (outcome,) = judged([claim()], cells)
     oracle = stats.ttest_rel(left, right).confidence_interval(0.95)
-    assert outcome.interval == pytest.approx((oracle.low, oracle.high))
-    assert "within seeds" in outcome.effect.method and outcome.effect.n == 3
+    assert outcome.measurement.interval == pytest.approx((oracle.low, oracle.high))
+    assert "within seeds" in outcome.measurement.effect.method and outcome.measurement.effect.n == 3
     # The seeds that both have, whatever their order; none of them cannot be compared.
     some = [cells[0], cell("d/Plain/J/m", [8.5, 5.0, 1.0], seeds=[3, 2, 4], weights="parent")]
-    assert judged([claim()], some)[0].effect.value == pytest.approx((7 - 5 + 9 - 8.5) / 2)
+    assert judged([claim()], some)[0].measurement.effect.value == pytest.approx(
+        (7 - 5 + 9 - 8.5) / 2
+    )
     none = [cells[0], cell("d/Plain/J/m", [8.5, 5.0], seeds=[4, 5], weights="parent")]
     (outcome,) = judged([claim()], none)
-    assert (outcome.verdict, outcome.effect) == ("no verdict", None)
+    assert (outcome.verdict, outcome.measurement) == ("no verdict", None)
     assert outcome.reason == "its sides start from the same weights and share no seed"
 
 
@@ -320,8 +325,8 @@ def test_sides_that_start_from_other_weights_are_independent():
         cells += [cell("d/Plain/J/m", right, seeds=[4, 5, 6], weights=weights[1])]
         (outcome,) = judged([claim()], cells)
         oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
-        assert outcome.interval == pytest.approx((oracle.low, oracle.high))
-        assert "independent" in outcome.effect.method
+        assert outcome.measurement.interval == pytest.approx((oracle.low, oracle.high))
+        assert "independent" in outcome.measurement.effect.method
 
 
 def test_a_claim_over_several_models_takes_the_mean_of_each_seed_first():
@@ -333,10 +338,10 @@ def test_a_claim_over_several_models_takes_the_mean_of_each_seed_first():
     (outcome,) = judged([claim(**lists)], cells)
     oracle = stats.ttest_1samp(((a - plain[0]) + (b - plain[1])) / 2, 0)
     interval = oracle.confidence_interval(0.95)
-    assert outcome.interval == pytest.approx((interval.low, interval.high))
+    assert outcome.measurement.interval == pytest.approx((interval.low, interval.high))
     # A seed that one model lacks counts for none.
     cells[0] = cell("d/A/J/m", [5.0, 7.0, 9.0], weights="A")
-    assert judged([claim(**lists)], cells)[0].effect.n == 3
+    assert judged([claim(**lists)], cells)[0].measurement.effect.n == 3
     cells[0] = cell("d/A/J/m")
     assert judged([claim(**lists)], cells)[0].verdict == "not run"
 
@@ -347,20 +352,20 @@ def test_ratios_are_compared_by_their_logarithms():
     cells.append(cell("d/Plain/J/m", list(plain), weights="w", unit="ratio", printed=1.0))
     (outcome,) = judged([claim("less", measure="log_ratio", unit="log ratio")], cells)
     interval = stats.ttest_1samp(np.log(plain / new), 0).confidence_interval(0.95)
-    assert outcome.interval == pytest.approx((interval.low, interval.high))
-    assert outcome.published == pytest.approx(math.log(2))
+    assert outcome.measurement.interval == pytest.approx((interval.low, interval.high))
+    assert outcome.comparison.published == pytest.approx(math.log(2))
     # 0 has no logarithm: that seed is left out, which a plan does not allow.
     cells[0] = cell("d/New/J/m", [0.0, *new[1:]], weights="w", unit="ratio")
-    assert judged([claim("less", measure="log_ratio")], cells)[0].effect.n == 3
+    assert judged([claim("less", measure="log_ratio")], cells)[0].measurement.effect.n == 3
     (primary,) = judged([claim("less", measure="log_ratio")], cells, plan=plan())
-    assert (primary.verdict, primary.effect, primary.reason) == (
+    assert (primary.verdict, primary.measurement, primary.reason) == (
         "no verdict",
         None,
         "3 of 4 seeds have a value",
     )
     cells[0] = cell("d/New/J/m", [0.0] * 4, weights="w", unit="ratio", printed=0.0)
     (outcome,) = judged([claim("less", measure="log_ratio")], cells)
-    assert (outcome.reason, outcome.published) == (
+    assert (outcome.reason, outcome.comparison.published) == (
         "no seed has a value in all cells of a side",
         None,
     )
@@ -370,21 +375,27 @@ def test_ratios_are_compared_by_their_logarithms():
 def test_a_control_without_seeds_is_one_number(right, verdict):
     cells = [cell("d/New/J/m", [95.0, 96.0, 97.0]), computed("d/Plain/J/m", right)]
     (outcome,) = judged([claim()], cells)
-    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (
+    assert (outcome.verdict, outcome.measurement.effect.value, outcome.measurement.effect.n) == (
         verdict,
         pytest.approx(96.0 - right),
         3,
     )
     (turned,) = judged([claim("less", left="d/Plain/J/m", right="d/New/J/m")], cells)
-    assert (turned.verdict, turned.effect.value) == (verdict, pytest.approx(96.0 - right))
+    assert (turned.verdict, turned.measurement.effect.value) == (
+        verdict,
+        pytest.approx(96.0 - right),
+    )
     (number,) = judged([claim(right=right)], cells)
-    assert (number.verdict, number.interval) == (verdict, pytest.approx(outcome.interval))
-    assert number.published is None
+    assert (number.verdict, number.measurement.interval) == (
+        verdict,
+        pytest.approx(outcome.measurement.interval),
+    )
+    assert number.comparison.published is None
 
 
 def test_two_controls_are_no_claim():
     (outcome,) = judged([claim()], [computed("d/New/J/m", 6.0), computed("d/Plain/J/m", 5.0)])
-    assert outcome.verdict == "not run" and outcome.effect is None
+    assert outcome.verdict == "not run" and outcome.measurement is None
 
 
 def test_a_claim_at_a_depth_says_which_block_that_was():
@@ -418,7 +429,7 @@ def trend_cells(columns, seeds=(1, 2, 3)):
 
 def test_a_trend_over_cells():
     (outcome,) = judged([trend()], trend_cells(["1x", "2x", "20x", "200x"]))
-    assert outcome.effect.value == pytest.approx(1)
+    assert outcome.measurement.effect.value == pytest.approx(1)
     assert (outcome.verdict, outcome.reason) == ("reproduced", "")
 
 
@@ -427,13 +438,13 @@ def test_a_trend_says_which_cells_are_missing_and_needs_three():
     (outcome,) = judged([trend()], cells)
     assert (outcome.verdict, outcome.reason) == ("reproduced", "1 of 4 cells not run")
     (outcome,) = judged([trend()], trend_cells(["1x", "2x"]))
-    assert (outcome.verdict, outcome.effect) == ("not run", None)
+    assert (outcome.verdict, outcome.measurement) == ("not run", None)
 
 
 def test_a_trend_uses_the_seeds_that_all_cells_have():
     cells = trend_cells(["1x", "2x", "20x"], seeds=(1, 2, 3))
     cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[2, 3])
-    assert judged([trend()], cells)[0].effect.n == 2
+    assert judged([trend()], cells)[0].measurement.effect.n == 2
     cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[8, 9])
     assert judged([trend()], cells)[0].reason == "its cells share no seed"
 
@@ -507,15 +518,20 @@ def at_90(low, high):
 )
 def test_primary_verdicts(low, high, expected, reason):
     (outcome,) = judged([claim()], at_90(low, high), plan=plan())
-    assert outcome.interval == pytest.approx((low, high))
-    assert (outcome.role, outcome.verdict, outcome.n_planned, outcome.quantile) == (
+    assert outcome.measurement.interval == pytest.approx((low, high))
+    assert (
+        outcome.role,
+        outcome.verdict,
+        outcome.comparison.n_planned,
+        outcome.comparison.quantile,
+    ) == (
         "primary",
         expected,
         4,
         0.95,
     )
     assert outcome.reason == reason or (expected == "inconclusive" and reason in outcome.reason)
-    assert outcome.q_value is None and outcome.smallest == 5
+    assert outcome.measurement.q_value is None and outcome.comparison.smallest == 5
 
 
 def test_the_share_of_the_published_effect_and_the_margin_are_said():
@@ -536,7 +552,10 @@ def test_no_loss_has_one_limit():
     expected = {(-1.9, 1): "reproduced", (-9, -2.1): "not reproduced", (-9, 1): "inconclusive"}
     for (low, high), verdict in expected.items():
         (outcome,) = judged([claim("no_gain", 2)], at_90(-high, -low), plan=no_loss)
-        assert (outcome.interval, outcome.verdict) == (pytest.approx((low, high)), verdict)
+        assert (outcome.measurement.interval, outcome.verdict) == (
+            pytest.approx((low, high)),
+            verdict,
+        )
 
 
 def test_a_primary_claim_whose_runs_depart_from_the_plan_has_no_verdict():
@@ -557,11 +576,11 @@ def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():
     three = [replace(one, seeds={seed: one.seeds[seed] for seed in (1, 2, 3)}) for one in cells]
     (outcome,) = judged([claim()], three, plan=plan())
     assert (outcome.verdict, outcome.reason, outcome.n_seeds) == ("no verdict", "3 of 4 seeds", 3)
-    assert outcome.effect is None and outcome.interval is None and outcome.role == "primary"
+    assert outcome.measurement is None and outcome.role == "primary"
     more = [replace(one, seeds=one.seeds | {90: 99.0, 91: 1.0}) for one in cells]
     assert (
-        judged([claim()], more, plan=plan())[0].effect
-        == judged([claim()], cells, plan=plan())[0].effect
+        judged([claim()], more, plan=plan())[0].measurement
+        == judged([claim()], cells, plan=plan())[0].measurement
     )
     pilots_only = [replace(one, seeds={90: 1.0}) for one in cells]
     assert judged([claim()], pilots_only, plan=plan())[0].reason == "0 of 4 seeds"
@@ -643,7 +662,7 @@ def test_the_sign_of_a_chance_is_its_side_of_one_half(other, reason):
     )
     claims = [claim(**chance), claim(left="d/Other/J/m", claim="other", **chance)]
     outcome, of_other = judged(claims, cells, plan=planned)
-    assert of_other.effect.value == pytest.approx(
+    assert of_other.measurement.effect.value == pytest.approx(
         np.mean([(a > b) + (a == b) / 2 for a in other for b in cells[1].seeds.values()])
     )
     assert outcome.verdict == ("no verdict" if reason else "reproduced")
@@ -688,7 +707,7 @@ def test_the_share_of_seeds_that_succeed(left, right, expected):
     )
     assert outcome.verdict == expected
     assert outcome.reason == f"above 50: {left} of 8 seeds against {right} of 8"
-    assert outcome.success.difference == (left - right) / 8 and outcome.interval is None
+    assert outcome.measurement.rates.difference == (left - right) / 8
 
 
 def test_that_no_seed_succeeds_is_seen_where_all_score_nothing():
@@ -734,12 +753,12 @@ def test_odds_are_compared_by_their_logarithm():
     (outcome,) = judged([claim(measure="log_odds", unit="log odds")], cells)
     ratios = np.log([a / (100 - a) / (b / (100 - b)) for a, b in zip(left, right, strict=True)])
     oracle = stats.ttest_1samp(ratios, 0)
-    assert outcome.effect.value == pytest.approx(ratios.mean())
-    assert outcome.interval == pytest.approx(tuple(oracle.confidence_interval(0.95)))
-    assert outcome.p_value == pytest.approx(oracle.pvalue)
+    assert outcome.measurement.effect.value == pytest.approx(ratios.mean())
+    assert outcome.measurement.interval == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    assert outcome.measurement.p_value == pytest.approx(oracle.pvalue)
     # Of an error rate the lower one is the better one.
     (errors,) = judged([claim("less", measure="log_odds", unit="log odds")], cells)
-    assert errors.effect.value == pytest.approx(-ratios.mean())
+    assert errors.measurement.effect.value == pytest.approx(-ratios.mean())
 
 
 def test_the_published_odds_ratio_is_that_of_the_printed_numbers():
@@ -748,7 +767,7 @@ def test_the_published_odds_ratio_is_that_of_the_printed_numbers():
         cell("d/Plain/J/m", [50.0, 51.0], printed=50.0),
     ]
     (outcome,) = judged([claim(measure="log_odds", unit="log odds")], cells)
-    assert outcome.published == pytest.approx(math.log(4))
+    assert outcome.comparison.published == pytest.approx(math.log(4))
 
 
 def test_a_seed_without_odds_leaves_a_primary_claim_without_a_verdict():
@@ -773,19 +792,21 @@ def test_the_chance_that_a_seed_is_above_one_of_the_other_side(left, expected):
     compared = claim(measure="superiority", at_least=0.5, unit="chance")
     (outcome,) = judged([compared], cells, plan=chance)
     pairs = [(a > b) + (a == b) / 2 for a in left for b in right]
-    assert outcome.effect.value == pytest.approx(np.mean(pairs))
-    assert outcome.effect.value == pytest.approx(stats.mannwhitneyu(left, right).statistic / 64)
+    assert outcome.measurement.effect.value == pytest.approx(np.mean(pairs))
+    assert outcome.measurement.effect.value == pytest.approx(
+        stats.mannwhitneyu(left, right).statistic / 64
+    )
     assert outcome.verdict == expected
-    low, high = outcome.interval
-    assert 0 <= low < outcome.effect.value <= high <= 1
+    low, high = outcome.measurement.interval
+    assert 0 <= low < outcome.measurement.effect.value <= high <= 1
     assert expected == (
         "reproduced" if low > 0.5 else "not reproduced" if high < 0.8 else "inconclusive"
     )
     # The other side is below: the chance is the rest.
     swapped = claim("less", 0.5, "d/Plain/J/m", "d/New/J/m", measure="superiority", unit="chance")
     (other,) = judged([swapped], cells, plan=chance)
-    assert (other.effect.value, other.interval) == (
-        pytest.approx(outcome.effect.value),
+    assert (other.measurement.effect.value, other.measurement.interval) == (
+        pytest.approx(outcome.measurement.effect.value),
         pytest.approx((low, high)),
     )
 
@@ -799,14 +820,14 @@ def test_both_exploratory_verdicts_need_the_same_q():
     for middle in (1.0, -1.0):
         cells = [*difference_cells(middle - 1 / half, middle + 1 / half)]
         alone = judged([claim()], cells)[0]
-        assert alone.p_value == pytest.approx(0.03)
+        assert alone.measurement.p_value == pytest.approx(0.03)
         assert alone.verdict == ("reproduced" if middle > 0 else "not reproduced")
         cells.append(
             cell("d/Same/J/m", [50.0 + shift for shift in (-1.0, 1.01, -1.0, 1.0)], weights="w")
         )
         others = [claim(left="d/Same/J/m", claim=f"other-{number}") for number in range(9)]
         among = judged([claim(), *others], cells)[0]
-        assert among.q_value == pytest.approx(0.3)
+        assert among.measurement.q_value == pytest.approx(0.3)
         assert among.verdict == "inconclusive"
         assert "q is 0.3, more than 0.05: among many claims this can be chance" in among.reason
 

@@ -135,7 +135,10 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
     outcomes = judge_paper(find_results("sq_transformer", tmp_path), runs)
     by_name = {outcome.claim.claim: outcome for outcome in outcomes}
     for name in ("sal-official-last-addjump", "sq-over-transformer-addjump"):
-        assert by_name[name].effect is None and by_name[name].verdict in ("not run", "no verdict")
+        assert by_name[name].measurement is None and by_name[name].verdict in (
+            "not run",
+            "no verdict",
+        )
     _, sides = format_claims({"sq_transformer": outcomes})
     assert not [
         row for row in csv.DictReader(io.StringIO(sides)) if row["seed"] and "SAL" in row["cell"]
@@ -147,7 +150,7 @@ def test_a_primary_claim_still_counts_its_seeds(tmp_path, no_analyses):
     runs = score(tmp_path, changed, (101, 102, 103)) + score(tmp_path, TRANSFORMER, PLANNED)
     outcomes = judge_paper(find_results("sq_transformer", tmp_path), runs)
     (primary,) = (outcome for outcome in outcomes if outcome.claim.claim == "sal-success-addjump")
-    assert (primary.n_seeds, primary.reason, primary.success) == (3, "3 of 8 seeds", None)
+    assert (primary.n_seeds, primary.reason, primary.measurement) == (3, "3 of 8 seeds", None)
 
 
 def test_figures_leave_them_out_and_say_so(tmp_path, monkeypatch):

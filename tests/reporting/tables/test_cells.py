@@ -80,6 +80,16 @@ def test_status_of_every_kind_of_cell():
     assert (new.note, new.published.std) == ("not run at small", 1.0)
 
 
+def test_a_metric_that_no_task_has_is_of_the_paper_alone():
+    """LRF's paper prints a BLEU without saying how it is computed: that is not `not run`."""
+    unsaid = PLACE | {"column": "U", "metric": "exact_match", "unit": "percent"}
+    display = changed(DISPLAY, columns=[*COLUMNS, unsaid])
+    cells = cells_of(evidence([], {("New", "U"): ("59.5", 59.5, None)}), display)
+    assert {place: cell.status for place, cell in cells.items() if place[1] == "U"} == {
+        ("New", "U"): "published only"
+    }
+
+
 @pytest.mark.parametrize(
     ("protocols", "worst", "difference"),
     [

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, format_csv, parse_decimal, read_csv
-from workflow_scripts.reporting.claims.verdicts import NO_VERDICT, PRIMARY, VERDICTS
+from workflow_scripts.reporting.claims.comparison import PRIMARY
+from workflow_scripts.reporting.claims.outcome import NO_VERDICT, VERDICTS
 from workflow_scripts.reporting.tables.layout import format_number
 
 HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"

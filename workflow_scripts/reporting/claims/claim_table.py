@@ -20,7 +20,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_published_effect,
     read_claim_rows,
 )
-from workflow_scripts.reporting.claims.verdicts import (
+from workflow_scripts.reporting.claims.outcome import (
     NO_VERDICT,
     NOT_REPRODUCED,
     NOT_RUN,

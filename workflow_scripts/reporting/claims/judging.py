@@ -1,6 +1,7 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import read_mapping, write_text_file
@@ -18,7 +19,8 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_claim_rows,
     format_side_rows,
 )
-from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.comparison import PaperCells
+from workflow_scripts.reporting.claims.outcome import MeasuredSuccess, Measurement, Outcome
 from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
@@ -37,12 +39,11 @@ def judge_paper(results: PaperResults, requested: Iterable[Run]) -> list[Outcome
     requested = list(requested)
     shown = paper.select_claimed_displays(requested)
     evidence = _read_scores(results, shown, requested)
-    cells = _make_all_cells(paper.select_claimed_displays(), evidence)
+    cells = _make_all_cells(paper.select_claimed_displays(), evidence, results.paper)
     planned = paper.list_primary_claims(scale)
     departures = find_departures(paper, planned, results.folder)
     verdicts = catalogue.scales[scale].verdicts
-    file = f"papers/{results.paper}/claims.yaml"
-    judged = judge_claims(paper.claims, cells, verdicts, scale, file, planned, departures)
+    judged = judge_claims(paper.claims, cells, verdicts, scale, planned, departures)
     plans = list(paper.list_plans(scale).values())
     return [add_seed_caveat(outcome, plans) for outcome in judged]
 
@@ -58,12 +59,11 @@ def judge_alone(results: PaperResults, claim: str, requested: Iterable[Run]) -> 
     paper = needs.paper
     requested = list(requested)
     evidence = _read_scores(results, needs.select_shown_displays(requested), requested)
-    cells = _make_all_cells(needs.displays, evidence)
+    cells = _make_all_cells(needs.displays, evidence, results.paper)
     departures = find_departures(paper, needs.planned, results.folder)
     verdicts = results.catalogue.scales[scale].verdicts
-    file = f"papers/{results.paper}/claims.yaml"
     judged = judge_claims(
-        needs.claims, cells, verdicts, scale, file, needs.planned, departures, are_all=False
+        needs.claims, cells, verdicts, scale, needs.planned, departures, are_all=False
     )
     outcome_of = {outcome.claim.claim: outcome for outcome in judged}
     return add_seed_caveat(outcome_of[claim], list(paper.list_plans(scale).values()))
@@ -80,13 +80,13 @@ def _read_scores(
     return read_evidence(results, runs, list(displays.values()))
 
 
-def _make_all_cells(displays: Mapping[str, Display], evidence: Evidence) -> dict[str, Cell]:
-    """Return the cells of all tables among the displays, by their keys."""
+def _make_all_cells(displays: Mapping[str, Display], evidence: Evidence, paper: str) -> PaperCells:
+    """Return the cells of all tables among the displays of a paper."""
     cells: dict[str, Cell] = {}
     for name, display in displays.items():
         if isinstance(display, TableDisplay):
             cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    return cells
+    return PaperCells(cells, f"papers/{paper}/claims.yaml")
 
 
 def find_departures(
@@ -155,68 +155,75 @@ def make_side_rows(paper: str, outcome: Outcome) -> Iterator[SideRow]:
     The planned seeds of a primary claim are left out until they are complete, so that no reader
     sees an early result.
     """
-    is_complete = outcome.effect is not None or outcome.success is not None
+    is_complete = outcome.measurement is not None
     for name, side in zip(("left", "right"), outcome.sides, strict=True):
         for cell in side.cells:
-            seeds: dict[int | None, float | None] = {None: cell.computed}
-            if is_complete and cell.seeds and cell.status != WITHHELD:
-                seeds = dict(cell.seeds)
-            for seed, value in seeds.items():
-                yield SideRow(
-                    paper=paper,
-                    claim=outcome.claim.claim,
-                    side=name,
-                    cell=cell.key,
-                    published=cell.published.value if cell.published else None,
-                    seed=seed,
-                    value=value,
-                )
+            row = SideRow(
+                paper=paper,
+                claim=outcome.claim.claim,
+                side=name,
+                cell=cell.key,
+                published=cell.published.value if cell.published else None,
+                seed=None,
+                value=cell.computed,
+            )
+            if not is_complete or not cell.seeds or cell.status == WITHHELD:
+                yield row
+                continue
+            for seed, value in cell.seeds.items():
+                yield replace(row, seed=seed, value=value)
 
 
 def make_claim_row(paper: str, outcome: Outcome) -> ClaimRow:
     """Return the row of a claim; effects are in the claimed direction."""
     claim = outcome.claim
-    effect = freedom = None
-    test = ""
-    if outcome.effect:
-        effect = outcome.effect.value
-        freedom = outcome.effect.freedom
-        test = outcome.effect.method
-    elif outcome.success:
-        effect = outcome.success.difference
-        test = "Fisher's exact test"
-    low, high = outcome.interval or (None, None)
-    return ClaimRow(
+    comparison = outcome.comparison
+    planned = comparison.planned
+    is_measured = outcome.measurement is not None
+    row = ClaimRow(
         paper=paper,
         claim=claim.claim,
         kind=claim.kind,
         role=outcome.role,
-        plan=outcome.plan,
+        plan=planned.file if planned else "",
         statement=claim.statement,
         quote=claim.quote or "",
         source=claim.source,
         left=_name_side(claim.left),
         right=_name_side(claim.right),
         relation=claim.relation,
-        published_effect=outcome.published,
-        printed=outcome.printed,
-        effect=effect,
+        published_effect=comparison.published,
+        printed=comparison.printed,
         unit=claim.unit,
         at_least=claim.at_least,
-        smallest_effect=outcome.smallest,
-        quantile=outcome.quantile,
-        ci_low=low,
-        ci_high=high,
-        test=test,
-        degrees_of_freedom=freedom,
-        p_value=outcome.p_value,
-        q_value=outcome.q_value,
+        smallest_effect=comparison.smallest if planned or is_measured else None,
+        quantile=comparison.quantile if planned or is_measured else None,
         n_seeds=outcome.n_seeds,
-        n_planned=outcome.n_planned,
+        n_planned=comparison.n_planned,
         protocol=outcome.protocol,
         verdict=outcome.verdict,
         reason=outcome.reason,
         caveat=claim.caveat or "",
+    )
+    return _add_measurement(row, outcome.measurement)
+
+
+def _add_measurement(row: ClaimRow, measured: Measurement | None) -> ClaimRow:
+    """Return the row with what was measured."""
+    if measured is None:
+        return row
+    if isinstance(measured, MeasuredSuccess):
+        return replace(row, effect=measured.rates.difference, test="Fisher's exact test")
+    low, high = measured.interval or (None, None)
+    return replace(
+        row,
+        effect=measured.effect.value,
+        ci_low=low,
+        ci_high=high,
+        test=measured.effect.method,
+        degrees_of_freedom=measured.effect.freedom,
+        p_value=measured.p_value,
+        q_value=measured.q_value,
     )
 
 

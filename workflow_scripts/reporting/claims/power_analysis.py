@@ -2,13 +2,18 @@
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workflow_scripts.config.analysis_plan import (
     FEWEST_SEEDS,
     AnalysisPlan,
     LaterPlan,
     PrimaryClaim,
+    Spread,
 )
+
+if TYPE_CHECKING:
+    from workflow_scripts.evaluation.statistics import Effect
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between
 # two sides.
@@ -60,16 +65,13 @@ def compute_power_at(number: int, entry: PrimaryClaim, n: int, plan: AnalysisPla
     return compute_mean_power(entry, select_spread(plan, entry), truth, n, quantile)
 
 
-def select_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> float:
-    """Return the standard deviation that the seeds were counted by.
-
-    Later plans take its upper limit.
-    """
+def select_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> Spread:
+    """Return the spread that the seeds were counted by: in later plans its upper limit."""
     if entry.spread is None:
         raise ValueError(f"{entry.claim} has no spread")
     if isinstance(plan, LaterPlan):
-        return entry.spread.compute_upper_limit()
-    return entry.spread.sd
+        return entry.spread.model_copy(update={"sd": entry.spread.compute_upper_limit()})
+    return entry.spread
 
 
 def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int | None]:
@@ -103,11 +105,11 @@ def _count_seeds_at(truth: int, entry: PrimaryClaim, plan: AnalysisPlan) -> int 
 
 
 def compute_mean_power(
-    entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float
+    entry: PrimaryClaim, spread: Spread, truth: float, n: int, quantile: float
 ) -> Power:
     """Power of a claim about means, by `b +- t(df; quantile) se`.
 
-    spread: standard deviation over seeds. Reproduced if the interval is above the margin, else not
+    spread: over seeds. Reproduced if the interval is above the margin, else not
     reproduced if it is below the smallest effect of interest. Seeds are normal; two unpaired sides
     have the same spread and `n` seeds each. (b - margin) / se is a noncentral t, computed as the
     mean over the distribution of se, since both limits must be checked together. Welch's df are
@@ -117,13 +119,13 @@ def compute_mean_power(
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
 
-    n_variances = 1 if entry.spread.paired else 2  # that are estimated
-    error = spread * math.sqrt(n_variances / n)  # true standard error of the effect
+    n_variances = 1 if spread.paired else 2  # that are estimated
+    error = spread.sd * math.sqrt(n_variances / n)  # true standard error of the effect
     freedom = (n - 1) * n_variances
     # Measured over true variance of the seeds, [variances].
     variance_ratio = 2 * gammaincinv(freedom / 2, _list_midpoints(VARIANCES)) / freedom
     t_freedom = np.array([n - 1.0])  # [shares]
-    if not entry.spread.paired:
+    if not spread.paired:
         share = betaincinv((n - 1) / 2, (n - 1) / 2, _list_midpoints(SHARES))
         t_freedom = (n - 1) / (share**2 + (1 - share) ** 2)
     # Half of the width of the interval [shares, variances].
@@ -155,12 +157,20 @@ def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantil
         left = generator.exponential(ratio, n)
         right = generator.exponential(1.0, n)
         effect = measure_superiority(left, right)
-        # The interval is beyond a bound that its test rejects. Finding the ends would take longer.
-        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < alpha:
+        if effect.value > entry.margin and _is_excluded(effect, entry.margin, alpha):
             reproduced += 1
-        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < alpha:
+        elif effect.value < entry.smallest and _is_excluded(effect, entry.smallest, alpha):
             not_reproduced += 1
     return Power(f"{truth:.3g}", reproduced / SIMULATIONS, not_reproduced / SIMULATIONS)
+
+
+def _is_excluded(effect: "Effect", bound: float, alpha: float) -> bool:
+    """Whether the test of a bound rejects it: the interval is then beyond the bound.
+
+    Finding the ends of the interval would take longer.
+    """
+    p_value = effect.compute_p_value(bound)
+    return p_value is not None and p_value < alpha
 
 
 def _list_midpoints(count: int) -> list[float]:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.reporting.claims.effects import Outcome, Side
+from workflow_scripts.reporting.claims.comparison import Side
+from workflow_scripts.reporting.claims.outcome import MeasuredEffect, Outcome
 from workflow_scripts.reporting.tables.cells import COMPUTED
 
 
@@ -18,7 +19,8 @@ def add_seed_caveat(outcome: Outcome, plans: Collection[AnalysisPlan]) -> Outcom
         return outcome
     if outcome.claim.caveat:
         caveat = f"{outcome.claim.caveat}; {caveat}"
-    return replace(outcome, claim=outcome.claim.model_copy(update={"caveat": caveat}))
+    claim = outcome.claim.model_copy(update={"caveat": caveat})
+    return replace(outcome, comparison=replace(outcome.comparison, claim=claim))
 
 
 def describe_side_seeds(outcome: Outcome, plans: Collection[AnalysisPlan]) -> str:
@@ -28,7 +30,7 @@ def describe_side_seeds(outcome: Outcome, plans: Collection[AnalysisPlan]) -> st
     right`. Empty if both sides have planned seeds, or neither has, and for outcomes without an
     effect. `plans` are those of the scale; without one there are no planned seeds.
     """
-    if outcome.effect is None:
+    if not isinstance(outcome.measurement, MeasuredEffect):
         return ""
     left, right = (split_side_seeds(side, plans) for side in outcome.sides)
     if left.is_empty or right.is_empty or left.has_kinds_of(right):

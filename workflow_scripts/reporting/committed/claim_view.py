@@ -16,8 +16,8 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.effects import Outcome, Side
-from workflow_scripts.reporting.claims.verdicts import NOT_REPRODUCED
+from workflow_scripts.reporting.claims.comparison import Side
+from workflow_scripts.reporting.claims.outcome import NOT_REPRODUCED, MeasuredSuccess, Outcome
 from workflow_scripts.reporting.committed.glossary import explain_words
 from workflow_scripts.reporting.committed.recomputing import FieldDifference
 from workflow_scripts.reporting.committed.rescoring_runs import Rescored, describe_unanswered
@@ -67,6 +67,13 @@ class CheckedClaim:
         """What a seed must exceed to have succeeded; None if seeds are not counted so."""
         planned = self.measured.planned
         return planned.entry.threshold if planned else None
+
+    @property
+    def success_rates(self) -> SuccessRates | None:
+        """How many seeds of each side succeed; None of a claim that compares values."""
+        if isinstance(self.outcome.measurement, MeasuredSuccess):
+            return self.outcome.measurement.rates
+        return None
 
     @property
     def success(self) -> str:
@@ -159,8 +166,8 @@ def print_effect(console: Console, claim: CheckedClaim) -> None:
     if row.is_planned:
         absent = "none is shown before the last planned seed is run"
     effect = format_effect(row) or absent
-    if claim.outcome.success is not None:
-        rates = claim.outcome.success
+    if claim.success_rates is not None:
+        rates = claim.success_rates
         effect += f": {rates.left / rates.left_n:.2f} − {rates.right / rates.right_n:.2f}"
     print_fact(console, "effect", effect)
     if row.test and row.degrees_of_freedom is not None:
@@ -168,8 +175,8 @@ def print_effect(console: Console, claim: CheckedClaim) -> None:
         print_fact(console, "test", f"{row.test}, {degrees}")
     elif row.test:
         print_fact(console, "test", row.test)
-    if claim.outcome.success is not None and row.quantile is not None:
-        print_fact(console, "limit", describe_limit(claim, claim.outcome.success, row.quantile))
+    if claim.success_rates is not None and row.quantile is not None:
+        print_fact(console, "limit", describe_limit(claim, claim.success_rates, row.quantile))
     print_fact(console, "verdict", describe_verdict(claim))
     if row.caveat:
         print_fact(console, "caveat", row.caveat)
@@ -243,7 +250,7 @@ def print_origins(console: Console, origins: RunOrigins) -> None:
 
 def _is_shown(outcome: Outcome) -> bool:
     """Whether values by seed are shown: not of a plan whose seeds are not all there."""
-    if outcome.effect is None and outcome.success is None:
+    if outcome.measurement is None:
         return False
     return all(cell.status != WITHHELD for side in outcome.sides for cell in side.cells)
 
@@ -270,8 +277,8 @@ def make_seed_table(claim: CheckedClaim) -> Table:
         table.add_row(str(seed), *texts)
     means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
     table.add_row("mean", *means, style="bold")
-    if outcome.success is not None:
-        rates = outcome.success
+    if claim.success_rates is not None:
+        rates = claim.success_rates
         shares = (f"{rates.left} of {rates.left_n}  ", f"{rates.right} of {rates.right_n}  ")
         table.add_row(f"{INDENT}{claim.success}", *shares)
     published = [format_published_mean(side, decimals) for side in outcome.sides]

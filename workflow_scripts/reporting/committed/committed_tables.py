@@ -123,7 +123,7 @@ def has_number(row: CellRow) -> bool:
 
 def list_shown(row: CellRow) -> list[str]:
     """Return what a table shows of a cell."""
-    names = list(SHOWN)
+    names: list[str] = list(SHOWN)
     if row.get("status") != MEASURED:
         names.append("note")
     return [row.get(name, "") for name in names]

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, read_claim_rows
-from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.comparison import PRIMARY
 from workflow_scripts.reporting.claims.judging import (
     format_claims,
     judge_paper,
     make_claim_row,
     make_side_rows,
 )
-from workflow_scripts.reporting.claims.verdicts import DECIDED, PRIMARY
+from workflow_scripts.reporting.claims.outcome import DECIDED, Outcome
 from workflow_scripts.reporting.committed.restoring import RestoredExport, list_counted_runs
 from workflow_scripts.reporting.pages.verdict_documents import extract_tables, format_documents
 

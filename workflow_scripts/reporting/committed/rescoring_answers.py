@@ -33,8 +33,9 @@ def score_answers(answers: "pandas.DataFrame", split: str) -> dict[ScoreKey, flo
     """
     values: dict[ScoreKey, float] = {}
     for columns, draws in answers.groupby(list(AnswerGroup._fields), dropna=False):
+        assert isinstance(columns, tuple)  # the values of the grouped columns
         group = AnswerGroup(*columns)
-        own = draws[draws["correct_before"]]
+        own = draws.loc[draws["correct_before"]]
         metric = METRIC[group.readout]
         values[_make_key(group, split, metric, "all")] = fmean(_list_shares(draws))
         own_shares = _list_shares(own)
@@ -53,8 +54,8 @@ def score_answers(answers: "pandas.DataFrame", split: str) -> dict[ScoreKey, flo
 
 def _list_shares(answers: "pandas.DataFrame") -> list[float]:
     """List the percentage of right answers of each draw."""
-    shares = answers.groupby("intervention_seed", dropna=False)["correct"].mean()
-    return [100 * float(share) for share in shares]
+    by_draw = answers.groupby("intervention_seed", dropna=False)
+    return [100 * float(draw["correct"].to_numpy().mean()) for _, draw in by_draw]
 
 
 def _make_key(group: AnswerGroup, split: str, metric: str, item_set: str) -> ScoreKey:

@@ -15,7 +15,7 @@ from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.evaluation.scores import Score, ScoreKey
-from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.committed.recomputing import Fault
 from workflow_scripts.reporting.committed.rescoring_answers import score_answers
 from workflow_scripts.reporting.committed.restoring import RestoredExport

@@ -11,7 +11,8 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.verdicts import EXPLORATORY, MEANINGS, PRIMARY
+from workflow_scripts.reporting.claims.comparison import EXPLORATORY, PRIMARY
+from workflow_scripts.reporting.claims.outcome import MEANINGS
 
 OURS = "controls of ours"
 KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart

@@ -18,7 +18,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.verdicts import VERDICTS
+from workflow_scripts.reporting.claims.outcome import VERDICTS
 
 README = Path("README.md")
 VERDICTS_PAGE = Path("docs/verdicts.md")

@@ -25,8 +25,8 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
-from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
+from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest

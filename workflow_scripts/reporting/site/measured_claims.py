@@ -23,7 +23,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
     read_claim_rows,
     read_side_rows,
 )
-from workflow_scripts.reporting.claims.verdicts import VERDICTS
+from workflow_scripts.reporting.claims.outcome import VERDICTS
 
 # The key of a cell is display/row/column/metric.
 KEY_PARTS = 4

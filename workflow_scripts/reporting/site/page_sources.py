@@ -15,8 +15,8 @@ from workflow_scripts.common.result_folders import COMMITTED, ReportFolder
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.requested import list_claim_scales
-from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.claims.claim_rows import format_effect, format_published_effect
+from workflow_scripts.reporting.claims.outcome import MEANINGS, VERDICTS
 from workflow_scripts.reporting.site import claim_words, drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import (
@@ -59,7 +59,7 @@ def draw_sides(claim: MeasuredClaim) -> Markup:
 def count_by_verdict(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
     """Count the claims of each verdict."""
     counts = Counter(claim.row.verdict for claim in claims)
-    return {verdict: counts[verdict] for verdict in verdicts.VERDICTS}
+    return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def make_environment() -> Environment:
@@ -132,7 +132,7 @@ def list_common_values(
         "scale": scale,
         "scales": catalogue.scales,
         "committed_scale": COMMITTED.path.name,
-        "meanings": verdicts.MEANINGS,
+        "meanings": MEANINGS,
         "metrics": catalogue.meanings,
         "papers": catalogue.papers,
         "names": {key: name_paper(catalogue, key) for key in catalogue.papers},

@@ -12,7 +12,7 @@ from workflow_scripts.reporting.claims.claim_rows import (
     format_effect,
     format_published_effect,
 )
-from workflow_scripts.reporting.claims.verdicts import DECIDED
+from workflow_scripts.reporting.claims.outcome import DECIDED
 from workflow_scripts.reporting.site.drawings import (
     draw_diamond,
     draw_interval,

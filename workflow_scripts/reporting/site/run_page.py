@@ -9,10 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import ScaleFolder
@@ -103,7 +105,7 @@ def format_run_page(
     claims = make_claims(catalogue, read_judged_claims(catalogue, results))
     environment = make_environment()
     common = list_common_values(catalogue, claims, scale, claim_pages=False)
-    sections: list[dict[str, object]] = []
+    sections: list[dict[str, Any]] = []
     learnt: list[LearntTable] = []
     for paper in config.papers:
         entry = catalogue.papers[paper]
@@ -199,7 +201,7 @@ def render_html(text: str) -> str:
 
 
 def _render_fence(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: object, env: object
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
     """Write a block of HTML as it is, and any other as code."""
     if tokens[index].info == RAW_HTML:

@@ -8,7 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.evaluation.published_numbers import Key, Published
 from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.provenance.unfinished import Cause
@@ -89,10 +89,15 @@ class Cell:
         return summarise_seeds(list(self.seeds.values()))
 
     @property
-    def mean(self) -> float | None:
-        """Return the mean over seeds, or the computed number."""
-        if self.status == COMPUTED:
+    def mean(self) -> float:
+        """Return the mean over seeds, or the computed number.
+
+        Raises ValueError if the cell has neither.
+        """
+        if self.computed is not None:
             return self.computed
+        if self.summary is None:
+            raise ValueError(f"{self.place}: no number")
         return self.summary.mean
 
     @property
@@ -117,16 +122,17 @@ def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cel
 
 def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
     """Make a cell: of a published number, of an analysis as a whole, or of the scores of runs."""
-    key = (table, entry.row, entry.column, entry.metric or "")
+    key = Key(table, entry.row, entry.column, entry.metric or "")
     published = evidence.published.get(key)
     cell = Cell(
         evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published
     )
     if entry.analysis is not None and entry.method is None:
         return make_computed_cell(cell, entry, evidence)
-    if entry.method is None or entry.variant_name is None:
+    variant = entry.variant_key
+    if variant is None:
         return cell
-    return make_measured_cell(cell, entry, evidence)
+    return make_measured_cell(cell, entry, variant, evidence)
 
 
 def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
@@ -158,7 +164,9 @@ def explain_not_run(cell: Cell, scale: str) -> Cell:
     return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
 
 
-def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
+def make_measured_cell(
+    cell: Cell, entry: TableCell, variant: VariantKey, evidence: Evidence
+) -> Cell:
     """Make a cell from one score per seed of a variant; with `over`, from gains over another one.
 
     The scores are those of the runs, or of an analysis of them. Scores of the baseline, the variant
@@ -166,7 +174,6 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     score is undefined, and those that are not run although they were asked for. If variant or
     baseline is withheld, so is the cell, which keeps its seeds.
     """
-    variant = VariantKey(entry.task, entry.method, entry.variant_name)
     selection = make_selection(entry, variant)
     causes = evidence.list_causes(variant, entry.intervention is not None)
     cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
@@ -192,19 +199,23 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     if entry.intervention is not None and entry.layer is not None:
         measured_cell = replace(measured_cell, block=scores[0].layer)
     if entry.over is not None:
-        return compare_with_baseline(measured_cell, selected_cell, entry, evidence)
+        baseline = variant._replace(variant=entry.over)
+        return compare_with_baseline(measured_cell, selected_cell, entry, baseline, evidence)
     return hide_withheld_cell(measured_cell, [variant], evidence)
 
 
 def compare_with_baseline(
-    measured_cell: Cell, selected_cell: Cell, entry: TableCell, evidence: Evidence
+    measured_cell: Cell,
+    selected_cell: Cell,
+    entry: TableCell,
+    baseline: VariantKey,
+    evidence: Evidence,
 ) -> Cell:
-    """Make the cell of gains over the variant `over` of a measured cell.
+    """Make the cell of gains over `baseline` of a measured cell.
 
     selected_cell: without scores, which says why there is no gain.
     """
-    variant = VariantKey(entry.task, entry.method, entry.variant_name)
-    baseline = variant._replace(variant=entry.over)
+    variant = measured_cell.variant_key
     require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
     scores_of_baseline = evidence.scores.get(baseline, [])
     causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)
@@ -365,6 +376,8 @@ def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
     """
     values: dict[int, dict[tuple, float]] = {}
     for score in scores:
+        if score.seed is None:
+            raise UserError(f"{cell.place}: a score without a seed")
         repetition = (score.intervention_seed, score.pooling)
         of_seed = values.setdefault(score.seed, {})
         if repetition in of_seed:

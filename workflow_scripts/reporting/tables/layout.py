@@ -120,9 +120,9 @@ def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
 
 def format_seed_interval(cell: Cell) -> str:
     """Format `5 seeds, 81.0 to 84.2`, `2 seeds` or `1 seed`; empty unless measured."""
-    if cell.status != MEASURED:
-        return ""
     summary = cell.summary
+    if cell.status != MEASURED or summary is None:
+        return ""
     if summary.low is None or summary.high is None:
         return "1 seed"
     if summary.n == WITHOUT_INTERVAL:
@@ -148,13 +148,11 @@ def format_published(cell: Cell) -> str:
 
 def format_reproduced(cell: Cell) -> str:
     """Format mean ± standard deviation, the computed number, or the reason why there is none."""
-    if cell.status == MEASURED:
-        mean = format_number(cell.summary.mean, cell.decimals)
-        if cell.summary.std is None:
+    if cell.status in (MEASURED, COMPUTED):
+        mean = format_number(cell.mean, cell.decimals)
+        if cell.summary is None or cell.summary.std is None:
             return mean
         return f"{mean} ± {format_number(cell.summary.std, cell.decimals)}"
-    if cell.status == COMPUTED:
-        return format_number(cell.computed, cell.decimals)
     if cell.status in (NOT_RUN, UNDEFINED, WITHHELD):
         return cell.note
     return ""

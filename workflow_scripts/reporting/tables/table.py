@@ -127,8 +127,8 @@ def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -
         row = replace(row, published=cell.published.value, published_std=cell.published.std)
     if cell.status in (MEASURED, COMPUTED):
         row = replace(row, reproduced=cell.mean)
-    if cell.status == MEASURED:
-        summary = cell.summary
+    summary = cell.summary
+    if cell.status == MEASURED and summary is not None:
         row = replace(row, std=summary.std, ci_low=summary.low, ci_high=summary.high)
         row = replace(row, n_seeds=len(cell.seeds))
     return replace(row, note="; ".join(filter(None, notes)))
