@@ -284,11 +284,12 @@ def test_a_scale_for_show_gives_no_verdict(results, capsys):
     assert [row["verdict"] for row in found if row["effect"]] == ["no verdict"] * 3
     assert {row["verdict"] for row in found if not row["effect"]} == {"not run"}
     assert {row["p_value"] for row in found} == {""}
-    *counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
+    *counts, no_verdict, not_run, written = capsys.readouterr().out.splitlines()
     assert sum(
         int(count) for count in re.findall("(\\d+) (?:no verdict|not run)", " ".join(counts))
     ) == len(found)
     assert no_verdict == "no verdict: the demo scale gives no verdict (3)"
+    assert written == f"written to {results / 'claims.csv'}"
     assert not_run.startswith("not run: ")
 
 
@@ -310,7 +311,7 @@ def test_show_prints_a_ledger_without_making_it(results, capsys):
     (results / "small").mkdir()
     shutil.copy(results / "claims.csv", results / "small")  # the folder has the scale's name
     assert main(["claims", "--show", str(results / "small/claims.csv")]) == 0
-    assert capsys.readouterr().out == made
+    assert capsys.readouterr().out + f"written to {results / 'claims.csv'}\n" == made
     assert main(["claims", "--show", str(results / "nothing.csv")]) == 1
     assert "nothing.csv does not exist" in capsys.readouterr().err
     whole = (results / "claims.csv").read_bytes()

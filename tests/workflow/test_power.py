@@ -95,6 +95,16 @@ def test_runs_of_several_claims_are_counted_once(project: Path, capsys: pytest.C
     assert lines["sum"][1] == str(9 * 8)
 
 
+def test_a_claim_has_the_runs_that_its_own_call_would_train(capsys: pytest.CaptureFixture[str]):
+    """The control of CARMA's gain under CAP reads an analysis of all models on both tasks."""
+    assert main(["plan", "--scale", "small", "carma/cap-first-sst-six"]) == 0
+    runs, hours = capsys.readouterr().out.splitlines()[1].split()[2:4]
+    assert main(["plan", "--scale", "small", "--power", "--papers", "carma"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["cap-first-sst-six"][-2:] == [runs, hours]
+    assert int(runs) == 150
+
+
 def test_shares_have_power_too_and_another_scale_is_said(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):

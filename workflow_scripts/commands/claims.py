@@ -94,6 +94,8 @@ def main(args: argparse.Namespace) -> None:
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)
     print_claims(args.out, scale)
+    # The last line of a job's log is what the terminal shows of it while it runs.
+    print(f"written to {args.out}")
 
 
 def list_compared_displays(

@@ -21,11 +21,11 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import (
+    STATES,
     ClaimRow,
     describe_primary_claims,
     read_claim_rows,
 )
-from workflow_scripts.reporting.claims.outcome import VERDICTS
 from workflow_scripts.reporting.site.run_page import Continuation, WhatRan, format_run_page
 
 DAY = len("2026-11-28")  # of a time
@@ -65,10 +65,10 @@ def suggest_claim(catalogue: Catalogue, config: Config) -> Continuation:
 
 
 def count_primary_verdicts(rows: list[ClaimRow]) -> str:
-    """Count the primary claims by verdict, in words."""
+    """Count the primary claims by verdict, and those that are planned, in words."""
     primary = [row for row in rows if row.is_primary]
-    counts = Counter(row.verdict for row in primary)
-    parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    counts = Counter(row.state for row in primary)
+    parts = [f"{counts[state]} {state}" for state in STATES if counts[state]]
     return f"of {describe_primary_claims(primary)} {', '.join(parts)}" if parts else ""
 
 

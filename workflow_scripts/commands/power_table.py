@@ -13,9 +13,9 @@ from workflow_scripts.config.analysis_plan import (
     PlannedClaim,
     PrimaryClaim,
 )
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.claim_needs import find_claim_needs
-from workflow_scripts.config.requested import list_lineage
+from workflow_scripts.config.requested import list_lineage, list_requested_runs, select_claim
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.power_analysis import (
     MOST_SEEDS,
@@ -39,8 +39,8 @@ NOTES = (
     "side's.",
     "For 80%: seeds with which a verdict has a chance of 80%, if there is no effect & if it is "
     "half.",
-    "Runs: of the cells, and the runs that they start from. A run of several claims counts once in "
-    "sums.",
+    "Runs: those of `./reproduce --claim`, with the runs that they start from. A run of several "
+    "claims counts once in sums.",
     "Core-hours: of all jobs on them, by catalogue/step_times.csv; ?: of some it has no time.",
 )
 # Two lines of each column of numbers.
@@ -107,7 +107,7 @@ def make_power_rows(catalogue: Catalogue, config: Config, key: str, file: str) -
     for planned in paper.list_primary_claims():
         if planned.file != file:
             continue
-        runs = list_deciding_runs(catalogue, config_of_plan, paper, planned)
+        runs = list_deciding_runs(catalogue, config_of_plan, key, planned)
         jobs = list_deciding_jobs(catalogue, config_of_plan, key, planned, runs)
         cost = _format_cost(job_hours, runs, jobs)
         rows.append(PowerRow(planned.name, [*format_decision(planned), *cost]))
@@ -162,11 +162,17 @@ def _align(texts: Sequence[str], widths: list[int]) -> str:
 
 
 def list_deciding_runs(
-    catalogue: Catalogue, config: Config, paper: Paper, planned: PlannedClaim
+    catalogue: Catalogue, config: Config, key: str, planned: PlannedClaim
 ) -> list[Run]:
-    """Return the runs that decide a claim, each after the runs that it starts from."""
+    """Return the runs that decide a claim, each after the runs that it starts from.
+
+    They are those of `./reproduce --claim`: among them what an analysis reads, such as all models
+    of which one asks for the items that all had right.
+    """
+    config_of_claim = select_claim(config, key, planned.name)
+    planned_config = config_of_claim.model_copy(update={"seeds": None, "only": None})
     runs: dict[Run, None] = {}
-    for run in paper.list_planned_runs(planned):
+    for run in list_requested_runs(catalogue, planned_config):
         runs |= dict.fromkeys(list_lineage(catalogue, run, config))
     return list(runs)
 

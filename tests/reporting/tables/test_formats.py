@@ -153,6 +153,17 @@ def test_latex_to_the_letter():
     assert r"50\% of \textless{}all\textgreater{} \$ues" in text
 
 
+def test_latex_without_a_number_of_the_paper_has_one_row_of_heads():
+    lines = [replace(line, cells=[line.cells[1]]) for line in GRID.lines]
+    grid = replace(GRID, heads=GRID.heads[1:], published=[False], lines=lines)
+    text = formats.format_latex_table("cat/t", "A", grid, [])
+    assert text[text.index(r"\toprule") :].splitlines()[:3] == [
+        r"\toprule",
+        r" & \multicolumn{1}{c}{K} \\",
+        r"\midrule",
+    ]
+
+
 class Cells(HTMLParser):
     """Texts of the cells of the first table, and all tags in order."""
 

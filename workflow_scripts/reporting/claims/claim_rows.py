@@ -10,12 +10,17 @@ from typing import Any, TypeVar
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, format_csv, parse_decimal, read_csv
 from workflow_scripts.reporting.claims.comparison import PRIMARY
-from workflow_scripts.reporting.claims.outcome import NO_VERDICT, VERDICTS
+from workflow_scripts.reporting.claims.outcome import MEANINGS, NO_VERDICT, VERDICTS
 from workflow_scripts.reporting.tables.layout import format_number
 
 HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"
 PLANNED = "planned"  # what a primary claim is called until the last planned seed is run
-STATES = (*VERDICTS, PLANNED)
+# What readers are told in one word, and what it means.
+STATE_MEANINGS = MEANINGS | {
+    NO_VERDICT: "a control fails or is not measured, or the data are generated",
+    PLANNED: "planned seeds are still to be run; no effect is shown before the last one is",
+}
+STATES = tuple(STATE_MEANINGS)
 MISSING_SEEDS = re.compile(r"\d+ of \d+ seeds(;|$)")  # reason of a claim whose seeds are not run
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit

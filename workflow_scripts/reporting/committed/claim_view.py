@@ -187,7 +187,7 @@ def describe_claimed(claim: CheckedClaim) -> str:
     row = claim.row
     comparison = describe_comparison(claim.measured, claim.success)
     text = f"{comparison}: above {row.margin:g} {row.unit}"
-    if row.smallest_effect is not None:
+    if row.smallest_effect is not None and row.smallest_effect != row.margin:
         text += f"; of interest from {row.smallest_effect:.3g} {row.unit} on"
     return text.replace(" -", " −")
 

@@ -256,7 +256,7 @@ def describe_numbers(claim: MeasuredClaim) -> str:
         ours = claim.planned_seed_count
     else:
         ours = "not measured"
-    ours_and_verdict = f"ours {ours}; {row.verdict}"
+    ours_and_verdict = f"ours {ours}; {row.state}"
     if row.published_effect is None:
         return ours_and_verdict
     return f"paper {format_tick(row.published_effect)} {row.unit}; {ours_and_verdict}"

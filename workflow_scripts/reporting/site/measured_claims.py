@@ -18,12 +18,12 @@ from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableCell, TableDisplay
 from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.reporting.claims.claim_rows import (
+    STATES,
     ClaimRow,
     SideRow,
     read_claim_rows,
     read_side_rows,
 )
-from workflow_scripts.reporting.claims.outcome import VERDICTS
 
 # The key of a cell is display/row/column/metric.
 KEY_PARTS = 4
@@ -88,8 +88,8 @@ class MeasuredClaim:
 
     @property
     def verdict_class(self) -> str:
-        """The verdict as a class of the style sheet."""
-        return make_slug(self.row.verdict)
+        """The verdict, or `planned`, as a class of the style sheet."""
+        return make_slug(self.row.state)
 
     @property
     def seed_count(self) -> str:
@@ -164,7 +164,7 @@ def make_claims(catalogue: Catalogue, exported: ExportedResults) -> list[Measure
 
 def rank_claim(claim: MeasuredClaim) -> tuple[bool, int]:
     """Return the key that sorts the claims of a paper: primary ones first, then by verdict."""
-    return not claim.row.is_primary, VERDICTS.index(claim.row.verdict)
+    return not claim.row.is_primary, STATES.index(claim.row.state)
 
 
 def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResults:

@@ -15,8 +15,12 @@ from workflow_scripts.common.result_folders import COMMITTED, ReportFolder
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.requested import list_claim_scales
-from workflow_scripts.reporting.claims.claim_rows import format_effect, format_published_effect
-from workflow_scripts.reporting.claims.outcome import MEANINGS, VERDICTS
+from workflow_scripts.reporting.claims.claim_rows import (
+    STATE_MEANINGS,
+    STATES,
+    format_effect,
+    format_published_effect,
+)
 from workflow_scripts.reporting.site import claim_words, drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import (
@@ -56,10 +60,10 @@ def draw_sides(claim: MeasuredClaim) -> Markup:
     return Markup(drawings.draw_seeds(left) + drawings.draw_seeds(right))
 
 
-def count_by_verdict(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
-    """Count the claims of each verdict."""
-    counts = Counter(claim.row.verdict for claim in claims)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+def count_by_state(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
+    """Count the claims of each verdict, and those that are planned."""
+    counts = Counter(claim.row.state for claim in claims)
+    return {state: counts[state] for state in STATES}
 
 
 def make_environment() -> Environment:
@@ -87,7 +91,7 @@ def make_environment() -> Environment:
         "name_sides": claim_words.name_sides,
         "format_effect": format_effect,
         "format_published_effect": format_published_effect,
-        "count": count_by_verdict,
+        "count": count_by_state,
     }
     return environment
 
@@ -132,7 +136,7 @@ def list_common_values(
         "scale": scale,
         "scales": catalogue.scales,
         "committed_scale": COMMITTED.path.name,
-        "meanings": MEANINGS,
+        "meanings": STATE_MEANINGS,
         "metrics": catalogue.meanings,
         "papers": catalogue.papers,
         "names": {key: name_paper(catalogue, key) for key in catalogue.papers},
@@ -223,7 +227,7 @@ def write_first_page(writer: PageWriter, claims: Sequence[MeasuredClaim]) -> Non
         "index.md",
         "index",
         primary=primary,
-        incomplete=[claim for claim in primary if not claim.row.has_planned_seeds],
+        incomplete=[claim for claim in primary if claim.row.is_planned],
         exploratory=[claim for claim in exploratory if not claim.row.is_control],
         own=[claim for claim in exploratory if claim.row.is_control],
     )

@@ -21,7 +21,7 @@ from workflow_scripts.reporting.site.drawings import (
     make_axis,
 )
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, read_measured_claims
-from workflow_scripts.reporting.site.page_sources import count_by_verdict, name_paper
+from workflow_scripts.reporting.site.page_sources import count_by_state, name_paper
 
 # In pixels: the picture, what is free at either side, and the heights of head, paper, line, and of
 # a claim whose statement has two lines or fewer.
@@ -60,7 +60,7 @@ def draw_overview(
 ) -> str:
     """Draw a row for each decided primary claim by paper, below their number by verdict."""
     decided = [claim for claim in primary if claim.row.verdict in DECIDED]
-    counts = count_by_verdict(decided)
+    counts = count_by_state(decided)
     parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
     title = f"{len(decided)} primary claims at {scale}: {', '.join(parts)}"
     body = draw_text(SIDE, 28, title, "name")

@@ -77,10 +77,9 @@ def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> s
         rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
         r"\toprule",
         _join_latex_row(heads),
-        " ".join(rules),
     ]
     if any(grid.published):
-        lines.append(_join_latex_row(subheads))
+        lines += [" ".join(rules), _join_latex_row(subheads)]
     lines.append(r"\midrule")
     for line in grid.lines:
         if line.heading:
