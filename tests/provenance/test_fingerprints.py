@@ -140,7 +140,7 @@ def run_by_kind() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("kind", CHANGED_DEFAULTS)
-def test_a_changed_default_of_a_kind_of_task_reruns_its_trainings_alone(
+def test_a_changed_default_of_a_kind_of_task_reruns_its_trainings_and_evaluations_alone(
     run_by_kind, tmp_path, kind
 ):
     assert run_by_kind.keys() == CHANGED_DEFAULTS.keys() == set(list_packages("tasks"))
@@ -154,11 +154,11 @@ def test_a_changed_default_of_a_kind_of_task_reruns_its_trainings_alone(
     assert text.count(default) == 1
     settings.write_text(text.replace(default, other))
     stale = set()
-    for name, wildcards in run_by_kind.items():
-        modules = of("train", **wildcards).modules
+    for rule, (name, wildcards) in product(("train", "evaluate"), run_by_kind.items()):
+        modules = of(rule, **wildcards).modules
         if digest_code(modules, as_is) != digest_code(modules, changed):
-            stale.add(name)
-    assert stale == {kind}
+            stale.add((rule, name))
+    assert stale == {("train", kind), ("evaluate", kind)}
 
 
 def test_interventions_are_given_the_rule_for_right_answers(tmp_path):
