@@ -42,6 +42,21 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(
     assert claim.left == "table1/Transformer/ADDJUMP 2x/exact_match"
 
 
+def test_a_claim_that_no_experiment_measures_is_a_mistake(
+    here: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["new-paper", "mine"]) == 0
+    file = here / "papers/mine/experiments.yaml"
+    file.write_text(file.read_text().replace("{transformer: [default]}", "{lrf: [default]}"))
+    assert main(["lint"]) == 1
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "mine/claims" in line]
+    assert said == (
+        "error: papers/mine/claims.yaml:5: claim 'transformer-above-half': no experiment of "
+        "experiments.yaml measures table1/Transformer/ADDJUMP 2x/exact_match; add its method, or "
+        "remove the claim"
+    )
+
+
 def test_each_paper_is_judged_on_its_own_seeds(here: Path):
     """Not on those that another paper of the same call asks for."""
     for key, seeds in (("mine", "[1, 2, 3]"), ("other", "[3, 4, 5]")):

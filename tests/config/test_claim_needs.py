@@ -10,6 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.claim_needs import ClaimNeeds
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import (
+    check_named_claims,
     find_paper_needs,
     list_paper_runs,
     list_requested_runs,
@@ -187,13 +188,16 @@ def test_a_claim_that_is_not_there_is_one_line(names: list[str], message: str):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_claim_of_a_table_without_runs_is_measured_at_no_scale(copy: Path):
+def test_a_claim_of_sides_with_no_common_scale_is_measured_at_no_scale(copy: Path):
+    def split_sides(content: dict) -> None:
+        content["demo"] = [{"task": "cfq-mcd1", "ours": {"lrf": ["default"]}}]
+        for entry in content["experiments"]:
+            if "mcd1" in str(entry["task"]) and "lrf" in entry.get("ours", {}):
+                entry["ours"]["lrf"] = ["matched"]
+        others = {"task": ["cfq-mcd2", "cfq-mcd3"], "ours": {"lrf": ["default"]}}
+        content["experiments"].append(others)
 
-    def drop_cfq(content: dict) -> None:
-        for part in ("demo", "experiments"):
-            content[part] = [entry for entry in content[part] if "mcd" not in str(entry["task"])]
-
-    edit(copy / "papers/lrf/experiments.yaml", drop_cfq)
+    edit(copy / "papers/lrf/experiments.yaml", split_sides)
     config = load_config({"scale": "demo", "claims": ["lrf/lrf-over-matched-mcd1"]}, copy)
     with pytest.raises(UserError, match="is measured at no scale"):
-        list_requested_runs(load_catalogue(copy), config)
+        check_named_claims(load_catalogue(copy), config)

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from tests.config.copies import edit
 from tests.workflow.projects import SCORES, Project
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.checker import find_problems
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.targets import Targets
 
@@ -15,8 +17,9 @@ def test_an_experiment_without_seeds_at_the_chosen_scale_is_refused(copy: Path, 
     catalogue, chosen = load_catalogue(copy), {"papers": ["lrf"], "scale": "full"}
     with pytest.raises(UserError) as error:
         Targets(load_config(chosen, copy), catalogue).list_runs([], [], [])
-    assert str(error.value).startswith("papers/lrf/experiments.yaml: the experiment on ")
-    assert str(error.value).endswith(" has no seeds at full; name them under `seeds`")
+    said = r"\S*papers/lrf/experiments\.yaml:\d+: experiments\.0 has no seeds at full; "
+    assert re.match(said + "name them in `seeds`, or its scales in `at`$", str(error.value))
+    assert list(find_problems(copy)) == [str(error.value)]
     Targets(load_config(chosen | {"seeds": [1]}, copy), catalogue).list_runs([], [], [])
 
 
@@ -26,9 +29,9 @@ def test_snakemake_prints_that_as_one_line(project: Project):
     done = project.reproduce("-n", "--papers", "lrf", "--scale", "full")
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if "error" in line or "Wildcards" in line]
-    assert len(said) == 1 and said[0].startswith(
-        "error: papers/lrf/experiments.yaml: the experiment on "
-    ), done.stderr
+    assert len(said) == 1 and said[0].startswith("error: papers/lrf/experiments.yaml:"), done.stderr
+    planned = project.command("plan", "--papers", "lrf", "--scale", "full")
+    assert (planned.returncode, planned.stderr) == (1, said[0] + "\n")
 
 
 @pytest.mark.slow

@@ -12,7 +12,12 @@ from workflow_scripts.common.result_folders import COMMITTED, RESULTS, ScaleFold
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import list_paper_runs, list_requested_runs, select_claim
+from workflow_scripts.config.requested import (
+    is_measured_at,
+    list_paper_runs,
+    list_requested_runs,
+    select_claim,
+)
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.claim_rows import describe_primary_claims, read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claim_summary
@@ -207,9 +212,10 @@ def print_next_commands(console: Console, catalogue: Catalogue, config: Config) 
         commands.append(
             (f"./reproduce --claim {claim} --scale {scale}", f"one claim on real data: {hours}")
         )
-    hours = format_core_hours(catalogue, of_small)
-    purpose = f"a paper on real data: {hours}"
-    commands.append((f"./reproduce --papers {paper} --scale {scale}", purpose))
+    if list_paper_runs(catalogue, of_small, paper, scale):
+        hours = format_core_hours(catalogue, of_small)
+        purpose = f"a paper on real data: {hours}"
+        commands.append((f"./reproduce --papers {paper} --scale {scale}", purpose))
     plan = ".venv/bin/python -m workflow_scripts plan --scale full"
     if papers != list(catalogue.papers):
         plan += f" --papers {' '.join(papers)}"
@@ -238,13 +244,16 @@ def is_committed(claim: str) -> bool:
 
 
 def find_suggested_claim(catalogue: Catalogue, papers: Iterable[str]) -> str | None:
-    """Return the claim of README's commands; of one's own papers their first claim.
+    """Return the claim of README's commands; of one's own papers the first that can be measured.
 
-    None without claims.
+    None without one.
     """
     names = [
         f"{paper}/{claim.claim}" for paper in papers for claim in catalogue.papers[paper].claims
     ]
     if SUGGESTED_CLAIM in names:
         return SUGGESTED_CLAIM
-    return names[0] if names else None
+    for name in names:
+        if is_measured_at(catalogue, name, SUGGESTED_SCALE):
+            return name
+    return None

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from workflow_scripts.common.run_names import START, split_weights
+from workflow_scripts.common.run_names import START, VariantKey, split_weights
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.axes import Units
 from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.claim_needs import find_unmeasured_cell
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
     Claim,
@@ -118,6 +119,18 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
             yield f"{line}: claim '{claim.claim}' {same}; name two cells"
         if claim.relation != "falls_with":
             yield from _check_likeness(paper, claim, line)
+
+
+def check_measured_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
+    """Yield claims that no experiment measures. `lines`: file and line of each claim."""
+    asked: set[VariantKey] = set()
+    for experiment in (*paper.experiments.demo, *paper.experiments.experiments):
+        asked.update(experiment.list_variants())
+    for claim, line in zip(paper.claims, lines, strict=True):
+        cell = find_unmeasured_cell(paper, claim, asked)
+        if cell is not None:
+            problem = f"no experiment of experiments.yaml measures {cell}"
+            yield f"{line}: claim '{claim.claim}': {problem}; add its method, or remove the claim"
 
 
 def _check_sides(paper: Paper, claim: Claim, line: str) -> Iterator[str]:

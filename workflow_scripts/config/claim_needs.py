@@ -159,26 +159,28 @@ def check_claim_names(catalogue: Catalogue, names: Iterable[str], place: str = "
                 raise UserError(f"{start}{problem}; {suggest_name(claim, known_claims)}")
 
 
-def is_measured(needs: ClaimNeeds, name: str, variants: Collection[VariantKey]) -> bool:
-    """Whether the claim `name` can have an effect where the runs of `variants` are requested."""
-    claim = needs.paper.claims_by_name[name]
-    for side in (claim.left, claim.right):
-        if isinstance(side, int | float):
-            continue
-        patterns = [side] if isinstance(side, str) else side
-        for pattern in patterns:
-            cells = needs.paper.match_cells(pattern)
-            if not any(_is_cell_measured(needs, cell, variants) for cell in cells):
-                return False
-    return True
+def is_measured(paper: Paper, claim: Claim, variants: Collection[VariantKey]) -> bool:
+    """Whether a claim can have an effect where the runs of `variants` are requested."""
+    return find_unmeasured_cell(paper, claim, variants) is None
 
 
-def _is_cell_measured(needs: ClaimNeeds, cell: TableCell, variants: Collection[VariantKey]) -> bool:
+def find_unmeasured_cell(
+    paper: Paper, claim: Claim, variants: Collection[VariantKey]
+) -> str | None:
+    """Return the first cell, or pattern, of a claim that the runs of `variants` do not measure."""
+    for pattern in claim.list_cells():
+        cells = paper.match_cells(pattern)
+        if not any(_is_cell_measured(paper, cell, variants) for cell in cells):
+            return pattern
+    return None
+
+
+def _is_cell_measured(paper: Paper, cell: TableCell, variants: Collection[VariantKey]) -> bool:
     """Whether a cell has a score where the runs of `variants` are requested."""
     cell_variants = cell.list_variants()
     if any(variant not in variants for variant in cell_variants):
         return False
     if cell.analysis is None:
         return bool(cell_variants)
-    analysis = needs.analyses[cell.analysis]
+    analysis = paper.analyses[cell.analysis]
     return not analysis.runs or any(variant in variants for variant in analysis.variants)

@@ -230,6 +230,7 @@ def _read_paper(folder: Path, units: Units | None, problems: ErrorList) -> Paper
     if len(problems.lines) == problems_before:
         # Which variants a plan names is known if all else is right.
         problems.add(*agreement.check_planned_seeds(file, paper))
+        problems.add(*agreement.check_measured_claims(paper, lines))
     return paper
 
 

@@ -90,10 +90,18 @@ def _list_stored_runs(catalogue: Catalogue, settings: str, extra: bool) -> dict[
 def _iterate_experiment_runs(
     catalogue: Catalogue, key: str, config: Config, extra: bool
 ) -> Iterator[Run]:
-    """Yield the runs that experiments.yaml names, without those that they start from."""
-    for experiment in catalogue.papers[key].experiments.list_at(config.scale):
+    """Yield the runs that experiments.yaml names, without those that they start from.
+
+    Raises UserError for an experiment without seeds at the scale.
+    """
+    for place, experiment in catalogue.papers[key].experiments.map_at(config.scale).items():
         if experiment.extra and not extra:
             continue
+        if not config.seeds and not experiment.seeds[config.scale]:
+            file = catalogue.root / "papers" / key / "experiments.yaml"
+            name = ".".join(map(str, place))
+            problem = f"{locate(file, place)}: {name} has no seeds at {config.scale}"
+            raise UserError(f"{problem}; name them in `seeds`, or its scales in `at`")
         for variant in experiment.list_variants(config.only):
             seeds = config.seeds
             if not seeds:
@@ -171,7 +179,8 @@ def is_measured_at(
     variants: set[VariantKey] = set()
     for experiment in catalogue.papers[key].experiments.list_at(scale):
         variants.update(experiment.list_variants(only))
-    return is_measured(find_claim_needs(catalogue, key, (claim,), scale), claim, variants)
+    paper = catalogue.papers[key]
+    return is_measured(paper, paper.claims_by_name[claim], variants)
 
 
 def select_claim(config: Config, paper: str, claim: str) -> Config:

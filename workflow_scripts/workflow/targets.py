@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS
 from workflow_scripts.common.run_names import Run, format_seed
 from workflow_scripts.config.catalogue import Catalogue, Paper
@@ -25,7 +24,7 @@ from workflow_scripts.config.requested import (
     list_paper_runs,
     list_requested_runs,
 )
-from workflow_scripts.config.schema import Config, list_names
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
 from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import HubModel
@@ -91,7 +90,6 @@ class Targets:
             return self._list_claimed_scores()
         intervened: dict[Run, None] = {}
         for paper in self.config.papers:
-            self._require_seeds(paper)
             runs = select_intervened_runs(self.catalogue, paper, self._list_requested(paper))
             intervened |= dict.fromkeys(runs)
         requested = list_requested_runs(self.catalogue, self.config)
@@ -126,18 +124,6 @@ class Targets:
             paper, claim = name.split("/")
             names.append({"paper": paper, "claim": claim})
         return self._format_outputs(outputs, names)
-
-    def _require_seeds(self, paper: str) -> None:
-        """Raise UserError if an experiment of a paper has no seeds at the scale."""
-        scale = self.config.scale
-        if self.config.seeds:
-            return
-        for experiment in self.catalogue.papers[paper].experiments.list_at(scale):
-            if not experiment.seeds[scale]:
-                file = f"papers/{paper}/experiments.yaml"
-                tasks = ", ".join(list_names(experiment.task))
-                problem = f"the experiment on {tasks} has no seeds at {scale}"
-                raise UserError(f"{file}: {problem}; name them under `seeds`")
 
     def list_downloads(self) -> list[str]:
         """Return the files that need a network, and the manifests of models that do.
