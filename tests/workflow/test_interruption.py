@@ -282,6 +282,18 @@ def test_a_signal_to_reproduce_alone_stops_its_jobs_too(long_run, number):
 
 
 @pytest.mark.faults
+def test_code_that_is_edited_during_a_call_is_named_at_its_end(long_run):
+    process = started(long_run)
+    long_run.change_code("tasks/batching.py")
+    os.kill(process.pid, signal.SIGINT)
+    said = wait_for_end_of(process)
+    assert (
+        "workflow_scripts/tasks/batching.py changed during this call, so its results can be of "
+        "different code: ./reproduce -n lists what is stale\n"
+    ) in said
+
+
+@pytest.mark.faults
 def test_ctrl_z_suspends_a_training_too(long_run):
     process = started(long_run)
     trainer = find_trainer(long_run)

@@ -65,7 +65,13 @@ def test_the_rule_for_right_answers_of_interventions_is_a_setting_of_the_evaluat
             "execution: before: ['a'] now: ['a', 'b']",
             ["shows b too"],
         ),
-        ("Forced execution", ["is forced, or was stopped before its result was recorded"]),
+        (
+            "Params have changed since last execution: "
+            "before: 'spec c4bf, code 1e0c','results/demo/state/a' "
+            "now: 'spec c4bf, code 18ec','results/demo/state/b'",
+            ["settings or code changed during the call that made it"],
+        ),
+        ("Forced execution", ["was stopped before its result was recorded, or is forced"]),
     ],
 )
 def test_reasons_of_snakemake_are_said_in_our_words(tmp_path, reason, said):

@@ -10,6 +10,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.workflow.code_edits import describe_code_edits, hash_package
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,
@@ -35,6 +36,7 @@ def main(args: argparse.Namespace) -> None:
     """Run Snakemake, and exit with its code; after a signal n with 128 + n."""
     if args.export_weights and args.finish_within is None:
         raise UserError("--export-weights needs --finish-within, such as --finish-within 25m")
+    code_before = hash_package()
     with collect_stop_signals() as received:
         try:
             if args.finish_within is None and not args.share_gpu:
@@ -46,6 +48,9 @@ def main(args: argparse.Namespace) -> None:
             if not received:
                 raise
             code = 1
+    edits = describe_code_edits(code_before)
+    if edits:
+        print(edits, file=sys.stderr)
     sys.exit(128 + received[0] if received else code)
 
 

@@ -296,7 +296,7 @@ def restore_earlier(limit: float, jobs: JobInputs) -> None:
         return
     line = "1 earlier result fits" if count == 1 else f"{count} earlier results fit"
     if mode == "count":
-        line += "; ./reproduce takes them back first"
+        line += f"; ./reproduce takes {'it' if count == 1 else 'them'} back first"
     else:
         line += " and is taken back" if count == 1 else " and are taken back"
     print(line, file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ SOURCES = "workflow_scripts/data/sources/sources.yaml"
 # Snakemake's words.
 PARAMETERS = "Params have changed since last execution"
 INPUTS = "Set of input files has changed since last execution"
+FINGERPRINT = re.compile(r"spec \w+, code \w+")  # as a parameter of a rule has it
 # How Snakemake gives the reason of a job that a dry run has counted as done.
 FINISHED = re.compile(r"Finished \(was: (.*)\)", re.DOTALL)
 
@@ -59,7 +60,7 @@ def find_rerun_reasons(
             if not changes and PARAMETERS not in job.reason:  # else these explain it
                 yield "reads other files than before"
         elif kind == "Forced execution":
-            yield "is forced, or was stopped before its result was recorded"
+            yield "was stopped before its result was recorded, or is forced"
         elif kind not in ("", "Missing output files", "Input files updated by another job"):
             yield reason
 
@@ -79,7 +80,8 @@ def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: Snakemak
 def describe_parameter_changes(details: str) -> Iterator[str]:
     """Describe the parameters that Snakemake reports as changed.
 
-    Lists of runs are described by their difference, others by value.
+    Lists of runs are described by their difference, others by value. Of a fingerprint nothing else
+    is known where the record of the result has the present one.
     """
     values = re.search(r"before: (.*) now: (.*)", details)
     assert values, details  # Snakemake's own words
@@ -87,7 +89,11 @@ def describe_parameter_changes(details: str) -> Iterator[str]:
     runs_before = _parse_list(before)
     runs_now = _parse_list(now)
     if runs_before is None or runs_now is None:
-        yield f"a parameter was {before.strip()} and is {now.strip()}"
+        fingerprints = (FINGERPRINT.search(before), FINGERPRINT.search(now))
+        if all(fingerprints):
+            yield "settings or code changed during the call that made it"
+        else:
+            yield f"a parameter was {before.strip()} and is {now.strip()}"
         return
     added = [run for run in runs_now if run not in runs_before]
     if added:

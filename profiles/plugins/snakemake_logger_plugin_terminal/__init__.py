@@ -67,7 +67,7 @@ REASONS = {
     "Missing output files": "no result yet",
     "Incomplete output files": "was interrupted",
     "Input files updated by another job": "reads a result that is rerun",
-    "Forced execution": "forced",
+    "Forced execution": "forced, or not recorded when a call was stopped",
 }
 # The same of jobs that have a result, of which `why` says more.
 CHANGES = {
