@@ -6,6 +6,7 @@ Each problem is one line with file, line and key.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
@@ -109,6 +110,54 @@ def parse_as(
             problem = f"{locate(file, place)}: {message}"
             lines.append(problem.replace("\n", "\\n"))
         raise UserError("\n".join(lines)) from error
+
+
+def parse_right_parts(model: type[Model], content: Any) -> Model | None:
+    """Validate what is right of `content`; None if too little of it is.
+
+    Keys that are unknown or have a wrong value are left out, and missing ones are an empty text.
+    """
+    content = deepcopy(content)
+    for _ in range(3):  # a key that is left out may be a required one
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            _drop_wrong_parts(error, content)
+    return None
+
+
+def _drop_wrong_parts(error: ValidationError, content: Any) -> None:
+    """Remove the keys inside `content` that are wrong, and fill in those that are missing."""
+    missing: dict[tuple, bool] = {}  # place -> whether the key is missing
+    for reported in error.errors(include_url=False):
+        missing[tuple(_find_place(reported, content))] = reported["type"] == "missing"
+    places = [place for place in missing if not any(_is_inside(it, place) for it in missing)]
+    # A list goes as a whole: without an entry the later ones would have another number.
+    lists = {place[:-1] for place in places if place and isinstance(place[-1], int)}
+    for place in {*places, *lists}:
+        if not place or place[:-1] in lists or any(_is_inside(place, it) for it in lists):
+            continue
+        outer = content
+        for key in place[:-1]:
+            outer = outer[key]
+        if missing.get(place):
+            outer[place[-1]] = ""
+        else:
+            del outer[place[-1]]
+
+
+def list_wrong_values(model: type[BaseModel], key: str, value: Any, outer: str) -> list[str]:
+    """Say what is wrong with the value of a key, whatever the other keys of `model` are.
+
+    outer: the key that has the content of `model`.
+    """
+    content = {key: value}
+    try:
+        model.model_validate(content)
+    except ValidationError as error:
+        problems = _list_problems(model, error, content, (outer,))
+        return [message.replace("\n", "\\n") for place, message in problems if key in place[:1]]
+    return []
 
 
 def locate(file: str | Path, keys: tuple) -> str:

@@ -21,6 +21,13 @@ from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.own_code import check_definition, check_entry_points, check_settings
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
+from workflow_scripts.config.setting_checks import (
+    Case,
+    ReplacedKey,
+    describe_replaced_keys,
+    list_replaced_keys,
+    list_setting_problems,
+)
 from workflow_scripts.config.specs import (
     resolve_candidates,
     resolve_data,
@@ -69,8 +76,10 @@ def find_problems(root: str | Path = ".") -> list[str]:
             problems.add(*_check_modules(file, paper))
             problems.add(*_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
-    lines_without_run = {OF_A_RUN.sub("", line): line for line in problems.lines}
-    return list(lines_without_run.values())
+    first_lines: dict[str, str] = {}
+    for line in problems.lines:
+        first_lines.setdefault(OF_A_RUN.sub("", line), line)
+    return list(first_lines.values())
 
 
 def _check_pilots(root: Path, key: str, paper: Paper) -> Iterator[str]:
@@ -117,6 +126,8 @@ def _check_tasks(catalogue: Catalogue, problems: ErrorList) -> None:
     """Find problems of the data of each task at each scale."""
     for scale in catalogue.scales:
         for name, task in catalogue.tasks.items():
+            if not task.is_right:
+                continue
             with problems.collect():
                 resolve_data(catalogue, name, scale)
             if any(block.content.intervention for block in task.blocks):
@@ -126,22 +137,29 @@ def _check_tasks(catalogue: Catalogue, problems: ErrorList) -> None:
 
 def _check_runs(catalogue: Catalogue, problems: ErrorList) -> None:
     """Find problems of the specs of the runs that papers ask for, and of all other variants."""
-    requested: set[tuple[str, str]] = set()  # method, variant
+    requested: dict[tuple[str, str], str] = {}  # method, variant -> a task
+    replaced: dict[ReplacedKey, list[Case]] = {}
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
             for variant in _list_defined_variants(catalogue, paper, scale):
-                requested.add((variant.method, variant.variant))
+                requested[variant.method, variant.variant] = variant.task
                 is_intervened = variant in paper.intervened_variants
-                with problems.collect():
-                    _resolve(catalogue, variant.make_run(seed=0), scale, is_intervened)
+                run = variant.make_run(seed=0)
+                problems_of_run = _list_run_problems(catalogue, run, scale, is_intervened)
+                problems.add(*problems_of_run)
+                if not problems_of_run:
+                    for replaced_key in list_replaced_keys(catalogue, run, scale):
+                        replaced.setdefault(replaced_key, []).append(Case(scale, run.task))
             if not catalogue.problems.lines:
                 config = Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                 with problems.collect():
                     list_requested_runs(catalogue, config)
+    problems.add(*describe_replaced_keys(replaced))
     for name, method in catalogue.methods.items():
+        tasks = {task: None for (other, _), task in requested.items() if other == name}
         for variant_name in method.variants:
             if (name, variant_name) not in requested:
-                problems.add(*_check_unrequested(catalogue, name, variant_name))
+                problems.add(*_check_unrequested(catalogue, name, variant_name, list(tasks)))
 
 
 def _list_defined_variants(catalogue: Catalogue, paper: Paper, scale: str) -> list[VariantKey]:
@@ -152,25 +170,48 @@ def _list_defined_variants(catalogue: Catalogue, paper: Paper, scale: str) -> li
     return [variant for variant in variants if is_defined(catalogue, variant)]
 
 
-def _check_unrequested(catalogue: Catalogue, method: str, variant: str) -> list[str]:
+def _list_run_problems(
+    catalogue: Catalogue, run: Run, scale: str, is_intervened: bool
+) -> list[str]:
+    """Return the problems of a run: first of single settings, then of all together.
+
+    How settings go together is not known while wrong ones are left out.
+    """
+    problems = ErrorList()
+    problems.add(*list_setting_problems(catalogue, run, scale))
+    if not problems.lines and _has_right_entries(catalogue, run):
+        with problems.collect():
+            _resolve(catalogue, run, scale, is_intervened)
+    return list(problems.lines)
+
+
+def _has_right_entries(catalogue: Catalogue, run: Run | VariantKey) -> bool:
+    """Whether the entries of a run's task and method have no wrong keys."""
+    return catalogue.tasks[run.task].is_right and catalogue.methods[run.method].is_right
+
+
+def _check_unrequested(
+    catalogue: Catalogue, method: str, variant: str, requested_tasks: list[str]
+) -> list[str]:
     """Return the problems of a variant that no paper asks for, on a task of the first of its kinds.
 
-    There are none if it is right on a task of any kind at any scale; the problems are those of the
+    requested_tasks: those on which papers ask for the method; they are taken before others. There
+    are none if it is right on a task of any kind at any scale; the problems are those of the
     first scale.
     """
     problems_of_first: list[str] = []
     for scale in catalogue.scales:
         kinds: set[str] = set()
-        for name, task in catalogue.tasks.items():
-            if task.kind in kinds or task.kind not in catalogue.methods[method].kinds:
+        for name in dict.fromkeys([*requested_tasks, *catalogue.tasks]):
+            kind = catalogue.tasks[name].kind
+            if kind in kinds or kind not in catalogue.methods[method].kinds:
                 continue
-            kinds.add(task.kind)
-            problems = ErrorList()
-            with problems.collect():
-                _resolve(catalogue, Run(name, method, variant, seed=0), scale, is_intervened=False)
-            if not problems.lines:
+            kinds.add(kind)
+            run = Run(name, method, variant, seed=0)
+            problems = _list_run_problems(catalogue, run, scale, is_intervened=False)
+            if not problems:
                 return []
-            problems_of_first = problems_of_first or list(problems.lines)
+            problems_of_first = problems_of_first or problems
     return problems_of_first
 
 
@@ -270,7 +311,7 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
             continue
         reported = set()
         for variant, cell in display.list_run_cells():
-            if not is_defined(catalogue, variant):
+            if not is_defined(catalogue, variant) or not _has_right_entries(catalogue, variant):
                 continue
             case = (variant, cell.intervention is not None)
             if case not in names_of_scores:

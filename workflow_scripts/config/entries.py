@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import list_files
-from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.common.validation import parse_as, parse_right_parts, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
 from workflow_scripts.config.schema import (
     Condition,
@@ -66,7 +66,10 @@ def _matches_any(name: str, patterns: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """A data set with its splits and its measures."""
+    """A data set with its splits and its measures.
+
+    is_right: False if wrong keys of it, or of an entry that it extends, are left out.
+    """
 
     title: str
     kind: str
@@ -76,6 +79,7 @@ class Task:
     disk: int | None = None
     sizes: DataSizes | None = None
     subsets: list[str] = field(default_factory=list)
+    is_right: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ class Variant:
 class Method:
     """A model with its objective and the training choices of its authors.
 
-    extended: the entries that it extends, the nearest first.
+    extended: the entries that it extends, the nearest first. is_right: False if wrong keys of it,
+    or of one of these, are left out.
     """
 
     title: str
@@ -98,14 +103,19 @@ class Method:
     blocks: tuple[Block, ...]
     variants: dict[str, Variant]
     extended: list[str]
+    is_right: bool = True
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry, or a variant of one, and where it is. `content`: None if it is not right."""
+    """An entry, or a variant of one, and where it is.
+
+    content: without the keys that are wrong; None if nothing of it can be read.
+    """
 
     place: Place
     content: Any
+    is_right: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,30 +129,38 @@ class _ExtendedEntry:
     lineage: list[_Entry]
     values: dict[str, Any]
 
+    @property
+    def is_right(self) -> bool:
+        """Whether no wrong key of these entries is left out."""
+        return all(entry.is_right for entry in self.lineage)
+
 
 def read_tasks(root: Path, problems: ErrorList) -> dict[str, Task]:
-    """Read the entries of catalogue/tasks that are right."""
+    """Read the entries of catalogue/tasks, as far as they are right."""
     names_of_fields = {field.name for field in fields(Task)}
     required = ("title", "kind", "prepare")
     tasks = {}
     for entry in _read_entries(root, "tasks", TaskEntry, required, problems):
         values = {key: value for key, value in entry.values.items() if key in names_of_fields}
-        tasks[entry.name] = Task(blocks=_list_blocks(entry.lineage), **values)
+        blocks = _list_blocks(entry.lineage)
+        tasks[entry.name] = Task(blocks=blocks, is_right=entry.is_right, **values)
     return tasks
 
 
 def read_methods(root: Path, problems: ErrorList) -> dict[str, Method]:
-    """Read the entries of catalogue/methods that are right."""
+    """Read the entries of catalogue/methods, as far as they are right."""
     required = ("title", "kinds", "variants")
     methods = {}
     for entry in _read_entries(root, "methods", MethodEntry, required, problems):
-        with problems.collect():
+        # What is said of an entry without its wrong keys may only follow from these.
+        with (problems if entry.is_right else ErrorList()).collect():
             methods[entry.name] = Method(
                 title=entry.values["title"],
                 kinds=entry.values["kinds"],
                 blocks=_list_blocks(entry.lineage),
                 variants=_list_variants(entry.lineage),
                 extended=[str(other.place.entry[0]) for other in entry.lineage[-2::-1]],
+                is_right=entry.is_right,
             )
     return methods
 
@@ -150,7 +168,7 @@ def read_methods(root: Path, problems: ErrorList) -> dict[str, Method]:
 def _read_entries(
     root: Path, folder: str, model: type[BaseModel], required: tuple[str, ...], problems: ErrorList
 ) -> list[_ExtendedEntry]:
-    """Return the entries of a folder that are right."""
+    """Return the entries of a folder, as far as they are right."""
     entries: dict[str, _Entry] = {}
     for path in list_files(root / "catalogue" / folder, "*.yaml"):
         content = {}
@@ -162,37 +180,32 @@ def _read_entries(
                 other_file = entries[name].place.file
                 advice = "give one of them another name"
                 problems.add(f"{place}: '{name}' is in {other_file}, too; {advice}")
-            entries[name] = _Entry(place, None)
+            entries[name] = _Entry(place, parse_right_parts(model, values), is_right=False)
             with problems.collect():
                 entries[name] = _Entry(place, parse_as(model, values, path, (name,)))
     extended_entries = []
     for name in entries:
         with problems.collect():
             lineage = _find_lineage(entries, name)
-            if lineage:
-                values = _merge_values(lineage, model, required)
-                extended_entries.append(_ExtendedEntry(name, lineage, values))
+            if not lineage:
+                continue
+            entry = _ExtendedEntry(name, lineage, _merge_values(lineage, model))
+            missing = [key for key in required if key not in entry.values]
+            if not missing:
+                extended_entries.append(entry)
+            elif entry.is_right:
+                raise UserError(f"{entries[name].place}: key '{name}.{missing[0]}' is missing")
     return extended_entries
 
 
-def _merge_values(
-    lineage: list[_Entry], model: type[BaseModel], required: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the values of an entry and of those that it extends, by key.
-
-    Raises UserError if a required key is missing.
-    """
+def _merge_values(lineage: list[_Entry], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the values of an entry and of those that it extends, by key."""
     values: dict[str, Any] = {}
     for entry in lineage:
         for key in model.model_fields:
             value = getattr(entry.content, key)
             if value is not None:
                 values[key] = value
-    for key in required:
-        if key not in values:
-            place = lineage[-1].place
-            name = place.entry[0]
-            raise UserError(f"{place}: key '{name}.{key}' is missing")
     return values
 
 
@@ -223,7 +236,7 @@ def _list_variants(lineage: list[_Entry]) -> dict[str, Variant]:
 def _find_lineage(entries: dict[str, _Entry], name: str) -> list[_Entry]:
     """Return an entry after those that it extends.
 
-    Return nothing for an abstract entry, or if one of them is not right.
+    Return nothing for an abstract entry, or if one of them cannot be read.
     """
     entry = entries[name]
     lineage = [entry]

@@ -97,16 +97,13 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
     for section in SECTIONS:
         entries = merge_section(blocks, section)
         sections[section] = entries
-        for key, problem in _find_unknown_keys(section, entries, run.task, kind):
-            problems.add(f"{entries[key].place}: {problem}")
+        problems.add(*find_unknown_keys(section, entries, run.task, kind))
     problems.check_empty()
     return sections
 
 
-def _find_unknown_keys(
-    section: str, entries: Entries, task: str, kind: str
-) -> Iterator[tuple[str, str]]:
-    """Yield (key, problem) for each key of a section that is not read for a task of this kind."""
+def find_unknown_keys(section: str, entries: Entries, task: str, kind: str) -> Iterator[str]:
+    """Yield a problem for each key of a section that is not read for a task of this kind."""
     name = None
     if "name" in entries:
         name = entries["name"].value
@@ -118,17 +115,17 @@ def _find_unknown_keys(
         known_keys.update(settings_class.model_fields)
     if section in NAMED:
         known_keys.add("name")
-    for key in entries:
+    for key, setting in entries.items():
         if key in known_keys:
             continue
+        problem = f"unknown key '{section}.{key}'; {suggest_name(key, known_keys)}"
         if list_kinds_that_read(section, key):
             reason = f"{task} is of the kind {kind}, which does not read '{section}.{key}'"
-            yield key, f"{reason}; remove it, or name the kinds that do in a rule's `kind`"
-        else:
-            yield key, f"unknown key '{section}.{key}'; {suggest_name(key, known_keys)}"
+            problem = f"{reason}; remove it, or name the kinds that do in a rule's `kind`"
+        yield f"{setting.place}: {problem}"
 
 
-def find_section_class(section: str, kind: str, name: str | None) -> type[StrictModel] | None:
+def find_section_class(section: str, kind: str, name: Any) -> type[StrictModel] | None:
     """Return the class of a section of the settings, for tasks of a kind.
 
     name: that of the package which a section `model` or `objective` names; None is returned if
@@ -137,7 +134,8 @@ def find_section_class(section: str, kind: str, name: str | None) -> type[Strict
     if section in FIXED:
         return FIXED[section]
     if section in NAMED:
-        return find_settings_class(NAMED[section], name)
+        is_name = isinstance(name, str)  # a file may have anything there
+        return find_settings_class(NAMED[section], name) if is_name else None
     return getattr(load_kind_settings(kind), section)
 
 
@@ -158,7 +156,8 @@ def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
     """Put file, line and entry of the key that it names before each problem of a UserError.
 
     A key of `entries` counts as named if it and its section are words of the message before the
-    advice. Where one message names several keys, all their places follow it.
+    advice. Where one message names several keys, the place nearest to the run leads, and the places
+    of all follow.
     """
     try:
         yield
@@ -171,17 +170,36 @@ def _locate(line: str, entries: Mapping[str, Entries]) -> str:
     """Put the place of the key that a problem names before it."""
     problem, _, _ = re.sub(r"^settings of \S+:", "", line).partition(";")
     words = set(re.findall(r"\w+", problem))
-    named: dict[str, str] = {}  # key with its section -> its place
+    named: dict[str, Place | str] = {}  # key with its section -> its place
     for section, settings in entries.items():
         if section not in words:
             continue
         for key, setting in settings.items():
             if key in words:
-                named[f"{section}.{key}"] = str(setting.place)
+                named[f"{section}.{key}"] = setting.place
     if not named:
         return line
-    places = list(dict.fromkeys(named.values()))
+    run = re.match(r"settings of (\S+):", line)
+    run_names = run[1].split("/") if run else []
+    places = sorted(set(named.values()), key=lambda place: _rank_place(place, run_names))
     if len(places) > 1:
         keys_with_places = "; ".join(f"{key}: {place}" for key, place in named.items())
         line = f"{line} ({keys_with_places})"
     return f"{places[0]}: {line}"
+
+
+def _rank_place(place: Place | str, run_names: list[str]) -> tuple[int, str]:
+    """Return how far a place is from a run: its variant, another one, its method, all others.
+
+    run_names: task, method and variant. Places that are equally far are in the order of the files.
+    """
+    if not isinstance(place, Place):
+        return 4, place
+    _, method, variant = run_names if len(run_names) == 3 else ("", "", "")
+    entry, *inner = place.entry
+    distance = 3
+    if inner[:1] == ["variants"]:
+        distance = 0 if inner == ["variants", variant] else 1
+    elif entry == method:
+        distance = 2
+    return distance, str(place)
