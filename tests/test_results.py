@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from tests.analyses.small_runs import add_run
 from tests.reporting.reference import REFERENCE, rows_of
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import digest, write_json
+from workflow_scripts.common.files import digest, write_csv, write_json
 from workflow_scripts.results import Results
 
 ROOT = Path(__file__).parents[1]
@@ -217,6 +217,30 @@ def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
     assert committed.claims(**none).empty  # a word of the column, and no mistake
 
 
+def test_planned_claims_are_those_whose_seeds_are_still_to_be_run(tmp_path):
+    rows = rows_of("claims.csv")[:4]
+    for row, verdict, reason in zip(
+        rows,
+        ("no verdict", "no verdict", "reproduced", "not run"),
+        ("1 of 6 seeds; another cause", "the data are generated", "", "0 of 6 seeds"),
+        strict=True,
+    ):
+        row |= {"verdict": verdict, "reason": reason}
+    write_csv(tmp_path / "claims.csv", list(rows[0]), rows)
+    results = Results(tmp_path)
+    names = [row["claim"] for row in rows]
+    for verdicts, wanted in (
+        ("planned", names[:1]),
+        ("no verdict", names[:2]),
+        (["planned", "reproduced"], [names[0], names[2]]),
+        (["planned", "no verdict"], names[:2]),
+    ):
+        assert results.claims(verdict=verdicts)["claim"].tolist() == wanted
+    planned = results.claims(verdict="planned")
+    assert list(planned) == list(results.claims())
+    assert planned["verdict"].tolist() == ["no verdict"]
+
+
 def test_provenance_curves_and_predictions_of_committed_runs(committed: Results):
     found = json.loads((REFERENCE / "provenance.json").read_text())
     assert list(committed.runs().index) == [run["run"] for run in found]
@@ -280,7 +304,7 @@ def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
         (lambda r: r.claims(verdcit="x"), "there is no column 'verdcit'; did you mean 'verdict'?"),
         (lambda r: r.claims(claim="mix-over-bert-brid"), "; did you mean 'mix-over-bert-bird'?"),
         (lambda r: r.claims(claim="cat/mix-over-bert-brid"), "; did you mean 'cat/mix-over-bert-bird'?"),
-        (lambda r: r.claims(verdict="planned"), "no verdict is 'planned'; known: inconclusive, no verdict, "),
+        (lambda r: r.claims(verdict="plannd"), "no verdict is 'plannd'; did you mean 'planned'?"),
         (lambda r: r.claims(role="Primary"), "no role is 'Primary'; did you mean 'primary'?"),
         (lambda r: r.scores(readout="mixx"), "no readout is 'mixx'; did you mean 'mix'?"),
         (lambda r: r.scores(seed="101"), "seed is a number; give one in place of the text '101'"),

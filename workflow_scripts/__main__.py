@@ -19,6 +19,7 @@ if __name__ == "__main__":
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.commands import COMMANDS, INNER_COMMANDS, USER_COMMANDS, build_parser
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import find_close_name
 
 OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|cannot allocate memory", re.IGNORECASE
@@ -78,6 +79,12 @@ def _run_command(arguments: list[str] | None) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     if not arguments:
         parser.print_help(sys.stderr)
+        return 2
+    name = arguments[0]
+    if name not in COMMANDS and not name.startswith("-"):
+        close = find_close_name(name, COMMANDS)
+        advice = f"did you mean '{close}'?" if close else "--help lists the commands"
+        print(f"error: there is no command '{name}'; {advice}", file=sys.stderr)
         return 2
     command = parser.parse_args(arguments[:1]).command
     module, options = build_parser(command)

@@ -42,7 +42,7 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.prepared import digest_data, read_table
 from workflow_scripts.evaluation.scores import NUMBERS, SCORE_COLUMNS, Score, read_scores
 from workflow_scripts.provenance.exported import select_provenance
-from workflow_scripts.reporting.claims.outcome import VERDICTS
+from workflow_scripts.reporting.claims.claim_rows import PLANNED, STATES, read_claim_rows
 from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
@@ -91,7 +91,7 @@ NAMES = {
     "variant",
 }
 # Columns with one of a few words, which a folder may have no row of.
-WORDS = {"role": ("primary", "exploratory"), "verdict": VERDICTS}
+WORDS = {"role": ("primary", "exploratory"), "verdict": STATES}
 
 
 class Results:
@@ -210,11 +210,17 @@ class Results:
         """Return the claims, one per row, with the columns of claims.csv.
 
         They are selected as in `scores`. A `claim` may also be `<paper>/<claim>`, as in the
-        commands. `verdict` is that of claims.csv: a planned claim has "no verdict".
+        commands. `verdict` is that of claims.csv, where a planned claim has "no verdict".
+        `verdict="planned"` selects the primary claims whose planned seeds are still to be run.
         """
         file = self._files.claims.table
         frame = self._read_table(file, "paper", "claim", "verdict")
-        return _select_claims(frame, selection)
+        if PLANNED not in _list_values(selection.get("verdict")):
+            return _select_claims(frame, selection)
+        verdicts = frame["verdict"]
+        states = frame.assign(verdict=[row.state for row in read_claim_rows(file)])
+        selected = _select_claims(states.assign(written=verdicts), selection)
+        return selected.assign(verdict=selected["written"]).drop(columns="written")
 
     def sides(self, **selection: Any) -> pd.DataFrame:
         """Return what claims compare: a row per claim, side, cell and seed.

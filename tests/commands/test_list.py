@@ -54,6 +54,16 @@ def test_of_a_task_the_methods_are_printed(capsys):
     assert {"cat", "bert"} <= {text.split()[0] for text in methods}
 
 
+def test_a_paper_is_answered_with_what_lists_its_tables_and_claims(capsys):
+    assert main(["list", "carma"]) == 1
+    assert capsys.readouterr().err == (
+        "error: carma is a paper, no task or method; `plan --papers carma --by table` lists its "
+        "tables and figures, `--by claim` its claims\n"
+    )
+    assert main(["plan", "--scale", "small", "--papers", "carma", "--by", "claim"]) == 0
+    assert "carma/cv-six" in capsys.readouterr().out
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_one(capsys):
     assert main(["list", "lrff"]) == 1
     wanted = "error: no task or method has the name 'lrff'; did you mean 'lrf'?\n"

@@ -97,10 +97,10 @@ def test_the_committed_model_is_right_as_often_as_its_card_says():
     ("words", "message"),
     [
         ([RUN.replace("101", "1")], f"error: no weights of {RUN[:-3]}1 at the scale small are here; ./reproduce "),
-        ([RUN.replace("101", "1")], f"; weights are here of {RUN} (--scale small)"),
+        ([RUN.replace("101", "1")], "; `predict` alone lists the runs that have weights here"),
         ([RUN.replace("101", "108")], f"; its predictions are committed: {{results}}/reference/small/predictions/{RUN[:-9]}.parquet, seed 108; "),
         (["bird/cat/mix@paws/seed-101"], "; its predictions are committed: {results}/reference/small/predictions/bird/cat/mix@paws.parquet, seed 101"),
-        (["scan-jump-x2"], f"error: run 'scan-jump-x2' is not of the form <task>/<method>/<variant>/seed-<n>; weights are here of {RUN} "),
+        (["scan-jump-x2"], "error: run 'scan-jump-x2' is not of the form <task>/<method>/<variant>/seed-<n>; `predict` alone lists "),
         ([RUN, "--scale", "full"], f"at the scale full are here; ./reproduce results/full/runs/{RUN}/eval/scores.csv trains"),
     ],
 )  # fmt: skip
@@ -120,14 +120,24 @@ def test_without_a_run_it_says_what_one_is_and_which_have_weights(capsys, tmp_pa
         if number == 2:
             (folder / "checkpoint/model.safetensors").unlink()
     (results / "reference").symlink_to(ROOT / "results/reference")
+    fetched = results / "downloads/trained/full" / RUN
+    fetched.parent.mkdir(parents=True)
+    fetched.symlink_to(MODEL)
     assert main(["predict", "--results", str(results)]) == 1
     out, err = capsys.readouterr()
     transformer = "scan-jump-x2/transformer/default/seed"
-    assert (out, err) == (
-        "",
+    listed = [f"{RUN} --scale small"]
+    listed += [f"{transformer}-{number} --scale demo" for number in (1, 3, 4)]
+    listed.append(f"{RUN} --scale full")
+    assert out.splitlines() == listed
+    assert err == (
         "error: name a run, <task>/<method>/<variant>/seed-<n>, or the folder of one or of an "
-        f"exported model; weights are here of {RUN} (--scale small), {transformer}-1 "
-        f"(--scale demo), {transformer}-3 (--scale demo) and 1 more\n",
+        "exported model; those listed have weights here\n"
+    )
+    missing = f"error: no weights of {transformer}-1 at the scale small are here; "
+    assert main(["predict", f"{transformer}-1", "jump", "--results", str(results)]) == 1
+    assert capsys.readouterr().err.startswith(
+        f"{missing}it is here at demo: add --scale demo; ./reproduce results/small/runs/"
     )
     assert main(["predict", "--results", str(tmp_path / "none")]) == 1
     assert capsys.readouterr().err.endswith("exported model; no run has weights here\n")

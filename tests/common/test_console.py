@@ -25,6 +25,15 @@ def test_a_line_of_a_log_stays_whole(capsys, monkeypatch, columns):
     assert (capsys.readouterr().out, console.width) == (f"{LINE}\n", 40)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("verfy", "did you mean 'verify'?"), ("xyz", "--help lists the commands")],
+)
+def test_an_unknown_command_is_one_line_with_the_nearest(capsys, name, advice):
+    assert main([name, "carma"]) == 2
+    assert capsys.readouterr() == ("", f"error: there is no command '{name}'; {advice}\n")
+
+
 @pytest.mark.parametrize("columns", [60, 80])
 def test_the_commands_fit_the_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -19,6 +19,11 @@ from workflow_scripts.config.requested import list_requested_runs
     ("content", "message"),
     [
         ({"scael": "demo"}, "config.yaml: unknown key 'scael'; did you mean 'scale'?"),
+        (
+            {"max_steps": 3},
+            "config.yaml: unknown key 'max_steps'; settings of trainings are in catalogue/, a "
+            "variant of your own: docs/adding.md#a-method; known: claims, data, device, ",
+        ),
         ({"data": {"miror": "x"}}, "unknown key 'data.miror'; did you mean 'mirror'?"),
         (
             {"device": "gpu"},
@@ -44,6 +49,14 @@ def test_a_wrong_configuration_is_one_line(content: dict, message: str):
         load_config(content, ROOT)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_strange_key_hides_no_other_problem():
+    with pytest.raises(UserError) as error:
+        load_config({"max_steps": 3, "extra": 1}, ROOT)
+    first, second = str(error.value).splitlines()
+    assert first.startswith("config.yaml: unknown key 'max_steps'; ")
+    assert second == "config.yaml: key 'extra' is 1; input should be a valid boolean"
 
 
 @pytest.mark.parametrize(

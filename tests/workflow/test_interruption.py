@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -259,6 +260,20 @@ def test_results_of_other_settings_or_older_than_their_data_are_made_again(proje
     done = project.make(TARGET)
     assert f"{KEPT} train {RUN}" in done.stderr.splitlines()
     assert "Nothing to be done" in done.stderr
+
+
+def test_a_wrong_call_while_a_result_counts_as_being_written_is_said_once(project):
+    """`record-written` reads the call before Snakemake does."""
+    result = "results/demo/claims.csv"
+    mark = project.root / ".snakemake/incomplete" / b64encode(result.encode()).decode()
+    for file in (project.root / result, mark):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    done = project.reproduce("-n", "--config", "seeds=1")
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == [
+        "error: --config: key 'seeds' is 1; input should be a valid list, as [1]"
+    ]
 
 
 def record_written(project: Project) -> str:

@@ -29,6 +29,9 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
             "no profile NOPE: it is a folder with a config.yaml; those of this project, after "
             "--workflow-profile: profiles/default, profiles/gpu, profiles/slurm",
         ),
+        ("--seed 3", "there is no option --seed; write --config seeds=[3]"),
+        ("--gpu-speed 0.3", "there is no option --gpu-speed; write --config gpu_speed=VALUE"),
+        ("--claims lrf/a", "there is no option --claims; did you mean '--claim'?"),
         ("--finish-withn=5m", "there is no option --finish-withn; did you mean '--finish-within'?"),
     ],
 )
@@ -79,6 +82,7 @@ def test_a_value_that_names_nothing_is_answered_with_what_was_meant(words: str, 
         "--cores 1 -n",
         "--workflow-profile none --cores 2",
         "--set-resources train:runtime=2880 --set-threads train=2",
+        "--config seeds=[1,2] extra=true",
     ],
 )
 def test_what_snakemake_would_use_is_no_problem(words: str):

@@ -143,6 +143,19 @@ def test_unknown_config_key_is_one_line_with_the_nearest(project):
     assert not (project.root / "results").exists()
 
 
+@pytest.mark.parametrize("word", ["learning_rate=0.001", "training.learning_rate=0.001"])
+def test_a_setting_of_trainings_is_answered_with_where_these_are(project, word):
+    done = project.reproduce("--config", word)
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1 and errors[0].startswith(
+        f"error: --config: unknown key '{word.removesuffix('=0.001')}'; settings of trainings are "
+        "in catalogue/, a variant of your own: docs/adding.md#a-method; known: claims, data, "
+    )
+    assert "Traceback" not in done.stderr
+    assert not (project.root / "results").exists()
+
+
 def test_unknown_target_and_unknown_run_are_one_line(project):
     done = project.reproduce("results/demo/tables/sq_transformer/table99.csv")
     assert done.returncode == 1

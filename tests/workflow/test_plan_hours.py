@@ -206,9 +206,21 @@ def test_a_budget_says_which_claims_only_paper_leaves_out(capsys: pytest.Capture
         (["--budget", "9", "--by", "claim"], "--budget lists claims; leave out --by"),
         (
             ["lrf", "--budget", "9"],
-            "--budget chooses among the claims of --papers or --claim; leave out lrf",
+            "--budget chooses among the claims of --papers or --claim; "
+            "write --papers lrf --budget 9",
         ),
-        (["lrf", "--by", "table"], "lrf and --by both say what to list; leave out one"),
+        (
+            ["lrf/table1", "--budget", "9"],
+            "--budget chooses among the claims of --papers or --claim; leave out lrf/table1",
+        ),
+        (
+            ["lrf", "cat", "--by", "table"],
+            "lrf and --by both say what to list; write --papers lrf cat --by table",
+        ),
+        (
+            ["lrf/table1", "--by", "table"],
+            "lrf/table1 and --by both say what to list; leave out one",
+        ),
         (
             ["lrf", "--claim", "cat/comp-over-bert-bird"],
             "lrf and --claim both say what to plan; leave out one",

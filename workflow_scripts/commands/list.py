@@ -28,6 +28,11 @@ def main(args: argparse.Namespace) -> None:
         lines = list_variants(args.name, catalogue.methods[args.name])
     elif args.name in catalogue.tasks:
         lines = describe_task(args.name, catalogue)
+    elif args.name in catalogue.papers:
+        raise UserError(
+            f"{args.name} is a paper, no task or method; `plan --papers {args.name} --by table` "
+            "lists its tables and figures, `--by claim` its claims"
+        )
     else:
         names = [*catalogue.tasks, *catalogue.methods]
         advice = suggest_name(args.name, names)

@@ -155,10 +155,13 @@ def check_combination(args: argparse.Namespace) -> None:
     if args.targets and args.claim:
         raise UserError(f"{args.targets[0]} and --claim both say what to plan; leave out one")
     if args.targets and args.by:
-        raise UserError(f"{args.targets[0]} and --by both say what to list; leave out one")
+        advice = suggest_papers(args.targets, f"--by {args.by}") or "leave out one"
+        raise UserError(f"{args.targets[0]} and --by both say what to list; {advice}")
     if args.targets and args.budget is not None:
+        advice = suggest_papers(args.targets, f"--budget {args.budget:g}")
         raise UserError(
-            f"--budget chooses among the claims of --papers or --claim; leave out {args.targets[0]}"
+            "--budget chooses among the claims of --papers or --claim; "
+            f"{advice or f'leave out {args.targets[0]}'}"
         )
     if args.by and args.budget is not None:
         raise UserError("--budget lists claims; leave out --by")
@@ -172,6 +175,13 @@ def check_combination(args: argparse.Namespace) -> None:
         raise UserError("--jobs needs a number from 1 on")
     if args.targets or args.names or args.by in ("paper", "table", "claim"):
         raise UserError("--jobs is for the disk of saved states, which this does not print")
+
+
+def suggest_papers(targets: list[str], options: str) -> str:
+    """Say how to name papers next to the options; empty if one of the targets is no paper."""
+    if any("/" in target for target in targets):
+        return ""
+    return f"write --papers {' '.join(targets)} {options}"
 
 
 def read_jobs_at_once() -> int:

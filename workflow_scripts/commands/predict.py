@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import (
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 TEXTS_AFTER_OPTIONS = True  # `predict RUN --codes TEXT`, which argparse does not take by itself
 FORM = "<task>/<method>/<variant>/seed-<n>"
-MOST_RUNS = 3  # that a message names
+HOW_TO_LIST = "`predict` alone lists the runs that have weights here"
 BETWEEN = "\t"  # the first and the second text of a pair, and an answer and the codes
+
+
+class RunWithWeights(NamedTuple):
+    """A run whose weights are here."""
+
+    name: str
+    scale: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,16 +79,19 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
     """
     results = ResultsFolder(args.results)
     if args.run is None:
+        runs = list_runs_with_weights(results)
+        for name, scale in runs:
+            print(f"{name} --scale {scale}", flush=True)
+        listed = "those listed have weights here" if runs else "no run has weights here"
         raise UserError(
-            f"name a run, {FORM}, or the folder of one or of an exported model; "
-            f"{describe_weights(results)}"
+            f"name a run, {FORM}, or the folder of one or of an exported model; {listed}"
         )
     if (Path(args.run) / ModelFolder(Path()).run).is_file():
         return read_checkpoint(args.run)
     try:
         run = Run.parse(args.run)
     except UserError as error:
-        raise UserError(f"{error}; {describe_weights(results)}") from None
+        raise UserError(f"{error}; {HOW_TO_LIST}") from None
     export = results.export(args.scale)
     if run.weights:
         raise UserError(
@@ -96,37 +106,42 @@ def find_checkpoint(args: argparse.Namespace) -> "Checkpoint":
     for model in (committed, fetched):
         if model.run.is_file():
             return read_checkpoint(model.path)
+    elsewhere = describe_other_scales(list_runs_with_weights(results), run)
     if own.manifest.is_file():
         raise UserError(
-            f"the weights of {run} at the scale {args.scale} are not there; ./reproduce "
-            f"{RESULTS.scale(args.scale).run(run).weights} trains it again"
+            f"the weights of {run} at the scale {args.scale} are not there; {elsewhere}"
+            f"./reproduce {RESULTS.scale(args.scale).run(run).weights} trains it again"
         )
     check_run(load_catalogue(), run)  # the command below must be possible
     target = RESULTS.scale(args.scale).run(run).evaluation.scores
     raise UserError(
-        f"no weights of {run} at the scale {args.scale} are here; ./reproduce {target} trains and "
-        f"scores it{describe_committed_predictions(export, run)}; {describe_weights(results)}"
+        f"no weights of {run} at the scale {args.scale} are here; {elsewhere}./reproduce {target} "
+        f"trains and scores it{describe_committed_predictions(export, run)}; {HOW_TO_LIST}"
     )
 
 
-def describe_weights(results: ResultsFolder) -> str:
-    """Say which runs have weights here, with their scale, at most MOST_RUNS of them.
-
-    Committed models come first.
-    """
-    names: list[str] = []
+def list_runs_with_weights(results: ResultsFolder) -> list[RunWithWeights]:
+    """List the runs that have weights here: committed ones, then own, then fetched ones."""
+    runs: list[RunWithWeights] = []
     for scale in ResultsFolder(results.reference).list_scales():
         for model in ExportFolder(scale.path).list_models():
-            names.append(f"{model.name} (--scale {scale.path.name})")
+            runs.append(RunWithWeights(model.name, scale.path.name))
     for scale in results.list_scales():
         for folder in scale.list_trained_runs():
             if folder.weights.is_file():
-                names.append(f"{folder.name} (--scale {scale.path.name})")
-    names = list(dict.fromkeys(names))
-    if not names:
-        return "no run has weights here"
-    more = f" and {len(names) - MOST_RUNS} more" if len(names) > MOST_RUNS else ""
-    return f"weights are here of {', '.join(names[:MOST_RUNS])}{more}"
+                runs.append(RunWithWeights(folder.name, scale.path.name))
+    for model in results.downloads.list_trained():
+        scale_name = model.path.relative_to(results.downloads.trained("", "").path).parts[0]
+        runs.append(RunWithWeights(model.name, scale_name))
+    return list(dict.fromkeys(runs))
+
+
+def describe_other_scales(runs: Iterable[RunWithWeights], run: Run) -> str:
+    """Say at which other scales the weights of a run are here; empty if there are none."""
+    scales = [found.scale for found in runs if found.name == str(run)]
+    if not scales:
+        return ""
+    return f"it is here at {' and '.join(scales)}: add --scale {scales[0]}; "
 
 
 def describe_committed_predictions(export: ExportFolder, run: Run) -> str:

@@ -59,7 +59,11 @@ from workflow_scripts.reporting.committed.run_origins import (
     read_data_notes,
     read_run_origins,
 )
-from workflow_scripts.reporting.committed.verified_names import explain_name, explain_path
+from workflow_scripts.reporting.committed.verified_names import (
+    explain_name,
+    explain_own_results,
+    explain_path,
+)
 from workflow_scripts.reporting.pages.verdict_documents import README, VERDICTS_PAGE
 from workflow_scripts.reporting.site.measured_claims import ExportedResults, make_claims
 
@@ -108,17 +112,21 @@ def main(args: argparse.Namespace) -> None:
     """
     path = Path(args.name)
     catalogue = load_catalogue()
+    if has_own_results(path):
+        raise UserError(explain_own_results(path))
     if is_export(path):
         verify_export(catalogue, ExportFolder(path), args.claims)
-    elif ScaleFolder(path).config.is_file():
-        raise UserError(
-            f"{path} has results as ./reproduce makes them, which `check --deep` compares with "
-            "their manifests; `verify` is for exported results and crates (docs/results.md)"
-        )
     elif path.exists():
         verify_crate_at(path)
     else:
         verify_name(catalogue, args.name, args.all)
+
+
+def has_own_results(path: Path) -> bool:
+    """Whether a folder has results as ./reproduce makes them, also of a call that has not ended."""
+    own = ScaleFolder(path)
+    has_any = own.config.is_file() or own.runs.is_dir()
+    return has_any and not ExportFolder(path).scores.exists()
 
 
 def is_export(path: Path) -> bool:

@@ -72,6 +72,11 @@ class DownloadFolder(Folder):
         """Return the folder of a trained model of a release. run: a `Run`, or its name."""
         return ModelFolder(self.path / "trained" / scale / str(run))
 
+    def list_trained(self) -> list["ModelFolder"]:
+        """List the trained models of releases that are there, of all scales."""
+        pattern = self.trained("*", ANY_RUN).run.relative_to(self.path)
+        return [ModelFolder(file.parent) for file in sorted(self.path.glob(pattern.as_posix()))]
+
     @property
     def archives(self) -> Path:
         """The folder of the archives of releases."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.run_names import VariantKey, name_weights
 from workflow_scripts.common.validation import (
     Pattern,
@@ -14,6 +14,7 @@ from workflow_scripts.common.validation import (
     Seeds,
     StrictModel,
     Word,
+    find_close_name,
     locate,
     parse_as,
     require_unique,
@@ -171,7 +172,28 @@ def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> C
         )
     # `pathvars` are Snakemake's own.
     own_content = {key: value for key, value in content.items() if key != "pathvars"}
+    strange = [
+        key
+        for key in own_content
+        if key not in Config.model_fields and not find_close_name(key, Config.model_fields)
+    ]
+    problems = ErrorList()
+    for key in strange:
+        problems.add(f"{locate(file, (key,))}: {describe_strange_key(key)}")
+        del own_content[key]
+    if strange:
+        with problems.collect():
+            parse_as(Config, own_content, file)
+    problems.check_empty()
     return parse_as(Config, own_content, file)
+
+
+def describe_strange_key(key: str) -> str:
+    """Say where the settings of trainings are, and which keys config.yaml has."""
+    return (
+        f"unknown key '{key}'; settings of trainings are in catalogue/, a variant of your own: "
+        f"docs/adding.md#a-method; {suggest_name(key, Config.model_fields)}"
+    )
 
 
 class Init(StrictModel):

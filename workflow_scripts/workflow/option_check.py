@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.config.overrides import OPTIONS
+from workflow_scripts.config.schema import Config, describe_strange_key
 from workflow_scripts.workflow.snakemake_call import read_arguments
 
 # Options of ./reproduce that are not Snakemake's.
@@ -42,17 +44,34 @@ def suggest_option(message: str) -> str | None:
         return None
     from snakemake.cli import get_argument_parser
 
+    setting = suggest_setting(found[1])
+    if setting:
+        return f"there is no option {found[1]}; write {setting}"
     known = [*OWN_OPTIONS, *OPTION.findall(get_argument_parser().format_usage())]
     return f"there is no option {found[1]}; {suggest_name(found[1], known)}"
+
+
+def suggest_setting(option: str) -> str | None:
+    """Return how a call sets the key of config.yaml that an option names; None if it names none."""
+    name = option.lstrip("-").replace("-", "_")
+    for key in Config.model_fields.keys() - OPTIONS.keys():
+        if name in (key, key.removesuffix("s")):
+            return "--config seeds=[3]" if key == "seeds" else f"--config {key}=VALUE"
+    return None
 
 
 def find_wrong_options(arguments: list[str]) -> Iterator[str]:
     """Yield a line for each option whose value names nothing.
 
-    These are a profile that is no folder, which Snakemake ignores, and rules that do not exist.
-    Raises UserError with Snakemake's message if it refuses the arguments.
+    These are a profile that is no folder, which Snakemake ignores, rules that do not exist, and
+    keys of --config that Snakemake refuses without their names. Raises UserError with Snakemake's
+    message if it refuses the arguments.
     """
     parsed = read_arguments(arguments)
+    for word in parsed.config or ():
+        key, equals, _ = word.partition("=")
+        if equals and not key.isidentifier():
+            yield f"--config: {describe_strange_key(key)}"
     yield from _find_missing_profile(parsed)
     rules = list_rules(Path("rules").glob("*.smk"))
     for option, values in (

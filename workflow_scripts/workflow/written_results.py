@@ -49,9 +49,9 @@ def record_written_results(
     """
     settings = read_arguments(arguments).config or []
     options = ["--config", *settings] if settings else []
-    config = parse_call(arguments).config
-    catalogue = load_catalogue()
     try:
+        config = parse_call(arguments).config
+        catalogue = load_catalogue()
         jobs = set_needed_jobs(list_jobs_to_run(*options, "--", *marked))
     except UserError:  # no rule makes one of them any more, or the call itself says what is wrong
         return []

@@ -440,6 +440,30 @@ def test_what_cannot_be_verified_is_named_with_what_can_in_one_line(checkout, ca
     assert error.startswith(f"error: {name} ") and all(part in error for part in parts)
 
 
+def test_an_export_without_claims_is_nothing_to_verify(checkout, capsys):
+    shutil.copytree(REFERENCE.parent / "full", checkout / "results/reference/full")
+    assert main(["verify", "results/reference/full"]) == 1
+    assert capsys.readouterr().err == (
+        "error: results/reference/full has exported results without claims.csv, so there is "
+        "nothing to verify\n"
+    )
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_own_results_are_answered_with_the_command_that_makes_a_crate(checkout, capsys, has_ended):
+    own = checkout / "results/demo"
+    (own / "runs").mkdir(parents=True)
+    shutil.copy(REFERENCE / "claims.csv", own)
+    if has_ended:
+        (own / "config.json").write_text("{}")
+    assert main(["verify", "results/demo"]) == 1
+    assert capsys.readouterr().err == (
+        "error: results/demo has results as ./reproduce makes them; `crate --scale demo --out "
+        "demo.zip` makes a crate of them, which verify takes; `check --deep` compares them with "
+        "their records\n"
+    )
+
+
 @pytest.mark.faults
 def test_answers_under_an_intervention_that_give_another_score_are_an_error(checkout, capsys):
     """As if 3 of 4 answers that were right before block 1 was pooled had stayed right."""

@@ -64,6 +64,15 @@ def list_claims_on(content: Paper, display: str) -> list[str]:
     return claims
 
 
+def explain_own_results(path: Path) -> str:
+    """Say what makes a crate of the results of ./reproduce, and what else checks them."""
+    scale = path.resolve().name
+    return (
+        f"{path} has results as ./reproduce makes them; `crate --scale {scale} --out {scale}.zip` "
+        "makes a crate of them, which verify takes; `check --deep` compares them with their records"
+    )
+
+
 def explain_path(path: Path) -> str:
     """Say that a file or folder is nothing that can be verified; of committed results, how."""
     for folder in path.parents:
@@ -72,5 +81,9 @@ def explain_path(path: Path) -> str:
                 f"{path} is a part of committed results; `verify {folder}` recomputes them all, "
                 "`verify PAPER/CLAIM` one claim"
             )
+    export = ExportFolder(path)
+    if export.provenance.exists():
+        claims = export.claims.table.name
+        return f"{path} has exported results without {claims}, so there is nothing to verify"
     lacks = f", it has no {CrateFolder(path).metadata.name}" if path.is_dir() else ""
     return f"{path} is no crate{lacks}; {TAKEN}"
