@@ -39,6 +39,8 @@ rule table:
         ),
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
+    wildcard_constraints:
+        display=PATTERNS.displays["table"],
     conda:
         ENVIRONMENT
     params:
@@ -69,6 +71,8 @@ rule figure:
         ),
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
+    wildcard_constraints:
+        display=PATTERNS.displays["figure"],
     conda:
         ENVIRONMENT
     params:

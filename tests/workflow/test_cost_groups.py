@@ -117,6 +117,8 @@ def test_groups_are_found_by_name():
     ("name", "problem"),
     [
         ("dog", "no paper 'dog'"),
+        ("figure2b", "no paper 'figure2b' in papers/; did you mean 'carma/figure2b'?"),
+        ("sal-success-addjump", "; did you mean 'sq_transformer/sal-success-addjump'?"),
         ("cat/tabel2", "no table, figure or claim 'tabel2'; did you mean 'table2'?"),
         ("sq_transformer/sal-official-above-transformer-addjump", "is not measured at full"),
     ],

@@ -23,7 +23,20 @@ SCORES = f"runs/{RUN}/eval/scores.csv"
         ("results/smal/claims.csv", "no scale 'smal'; did you mean 'small'?"),
         ("results/demo/tables/sq_transformer/table11.csv", "did you mean 'table1'?"),
         ("results/demo/tables/sq_transformr/table1.csv", "did you mean 'sq_transformer'?"),
+        (
+            "results/demo/tables/lrf/table2.csv",
+            "; lrf has no table 'table2'; did you mean 'table-cfq'?",
+        ),
+        (
+            "results/demo/figures/lrf/figure2.svg",
+            "; lrf has no figure 'figure2'; none are known here",
+        ),
+        (
+            "results/demo/tables/carma/figure2b.csv",
+            "; figure2b of carma is a figure: results/demo/figures/carma/figure2b.svg",
+        ),
         ("cat", "a paper is --papers cat"),
+        ("sal-success-addjump", "; did you mean 'sq_transformer/sal-success-addjump'?"),
         ("cat/table2", "a table is results/SCALE/tables/cat/table2.csv"),
         ("cat/mix-over-bert-bird", "a claim is --claim cat/mix-over-bert-bird"),
         ("cat/mix-over-bert-brid", "did you mean 'mix-over-bert-bird'?"),

@@ -26,8 +26,8 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--dry-rn", "there is no option --dry-rn; did you mean '--dry-run'?"),
         (
             "--profile NOPE",
-            "no profile NOPE: it is a folder with a config.yaml; those of this project, after "
-            "--workflow-profile: profiles/default, profiles/gpu, profiles/slurm",
+            "no profile NOPE; one of your own is in ~/.config/snakemake/NOPE/profile.yaml; those of "
+            "this project, after --workflow-profile: profiles/default, profiles/gpu, profiles/slurm",
         ),
         ("--seed 3", "there is no option --seed; write --config seeds=[3]"),
         ("--gpu-speed 0.3", "there is no option --gpu-speed; write --config gpu_speed=VALUE"),
@@ -39,6 +39,38 @@ def test_an_unknown_option_is_answered_with_a_known_one(words: str, expected: st
     with pytest.raises(UserError) as refused:
         read_arguments(words.split())
     assert suggest_option(str(refused.value)) == expected
+
+
+def test_a_profile_of_the_users_own_is_suggested(tmp_path: Path):
+    """In another process, because Snakemake looks up the user's folder only once."""
+    profile = tmp_path / ".config/snakemake/mycluster/profile.yaml"
+    profile.parent.mkdir(parents=True)
+    profile.write_text("default-resources: {slurm_account: physics, qos: normal}\n")
+    said = check_options("--profile", "myclustr", home=tmp_path)
+    assert said.startswith(
+        "error: no profile myclustr; did you mean 'mycluster'? one of your own is in "
+        "~/.config/snakemake/myclustr/profile.yaml; those of this project"
+    )
+    assert check_options("--profile", "mycluster", home=tmp_path) == ""
+    words = ["--profile", "mycluster", "--default-resources", "slurm_account=biology"]
+    assert check_options(*words, home=tmp_path) == (
+        "--default-resources replaces those of your profile: without qos; name all of them in one "
+        "place\n"
+    )
+    profile.write_text("default-resources: {slurm_acount: physics}\n")
+    assert check_options("--profile", "mycluster", home=tmp_path) == (
+        "error: default-resources of your profile, slurm_acount: nothing reads 'slurm_acount'; "
+        "did you mean 'slurm_account'?\n"
+    )
+
+
+def check_options(*words: str, home: Path) -> str:
+    """Return what the check of these words says to a user with this home."""
+    command = [sys.executable, "-m", "workflow_scripts", "check-options", "--", *words]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "profiles/plugins"), "HOME": str(home)}
+    environment.pop("XDG_CONFIG_HOME", None)
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    return done.stderr
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,19 @@ def test_a_value_is_added_to_the_configuration(words: str, expected: str):
 
 
 @pytest.mark.parametrize(
+    ("target", "scale"),
+    [
+        ("results/full/claims.csv", "full"),
+        ("results/downloads/scan/tasks.txt", "demo"),
+        ("results/smal/claims.csv", "demo"),  # which Snakemake refuses with its path
+        ("results/", "demo"),
+    ],
+)
+def test_a_target_chooses_a_scale_that_there_is(target: str, scale: str):
+    assert parse_call(["--cores", "1", target]).config.scale == scale
+
+
+@pytest.mark.parametrize(
     ("words", "options", "targets"),
     [
         (

@@ -63,6 +63,20 @@ def find_paper(catalogue: Catalogue, name: str) -> Paper:
     return catalogue.papers[name]
 
 
+def suggest_full_name(catalogue: Catalogue, name: str) -> str | None:
+    """Suggest `<paper>/<name>` where papers have a claim, table or figure of this name, else None.
+
+    A list of them if several papers have one.
+    """
+    full_names = []
+    for paper, content in catalogue.papers.items():
+        if name in content.displays or name in content.claims_by_name:
+            full_names.append(f"'{paper}/{name}'")
+    if not full_names:
+        return None
+    return f"did you mean {' or '.join(full_names)}?"
+
+
 def select_paper_runs(
     catalogue: Catalogue,
     paper: str,

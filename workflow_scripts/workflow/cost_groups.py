@@ -8,7 +8,7 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.claim_needs import split_claim_names
-from workflow_scripts.config.displays import find_paper, select_display_runs
+from workflow_scripts.config.displays import find_paper, select_display_runs, suggest_full_name
 from workflow_scripts.config.requested import (
     check_named_claims,
     is_measured_at,
@@ -75,6 +75,9 @@ def find_cost_groups(
             groups.append(make_run_group(catalogue, config, target))
             continue
         paper, _, name = target.partition("/")
+        full_name = suggest_full_name(catalogue, target)
+        if full_name and target not in catalogue.papers:
+            raise UserError(f"no paper '{target}' in papers/; {full_name}")
         content = find_paper(catalogue, paper)
         if not name:
             groups.append(make_paper_group(catalogue, config, paper))

@@ -8,6 +8,7 @@ from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, check_run
+from workflow_scripts.config.displays import suggest_full_name
 from workflow_scripts.config.loading import load_catalogue
 
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
@@ -41,8 +42,10 @@ def _find_advice(target: str) -> str:
             advice = _suggest_run(catalogue, Run.parse(target), SCALE)
         elif len(parts) == 2:
             advice = _suggest_part_of_paper(catalogue, *parts)
-        elif len(parts) == 1 and target in catalogue.papers:
+        elif target in catalogue.papers:
             advice = f"a paper is --papers {target}"
+        elif len(parts) == 1:
+            advice = suggest_full_name(catalogue, target)
     except UserError as error:
         return str(error)
     return advice or GENERAL_ADVICE
@@ -88,7 +91,18 @@ def _suggest_file(catalogue: Catalogue, parts: list[str]) -> str | None:
         paper, file = names
         if paper not in catalogue.papers:
             return suggest_name(paper, catalogue.papers)
-        displays = catalogue.papers[paper].displays
-        known = [name for name in displays if f"{displays[name].kind}s" == kind]
-        return suggest_name(Path(file).stem, known)
+        return _suggest_display(catalogue, RESULTS.scale(scale), paper, kind, Path(file).stem)
     return None
+
+
+def _suggest_display(
+    catalogue: Catalogue, scale: ScaleFolder, paper: str, folder: str, name: str
+) -> str:
+    """Return the nearest table or figure of a paper. folder: `tables` or `figures`."""
+    displays = catalogue.papers[paper].displays
+    if name in displays:
+        file = _find_display_file(catalogue, scale, paper, name)
+        return f"{name} of {paper} is a {displays[name].kind}: {file}"
+    kind = folder.removesuffix("s")
+    known = [key for key, display in displays.items() if display.kind == kind]
+    return f"{paper} has no {kind} '{name}'; {suggest_name(name, known)}"

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.validation import find_close_name, suggest_name
 from workflow_scripts.config.overrides import OPTIONS
 from workflow_scripts.config.schema import Config, describe_strange_key
+from workflow_scripts.workflow.resource_check import find_wrong_resources
 from workflow_scripts.workflow.snakemake_call import read_arguments
 
 # Options of ./reproduce that are not Snakemake's.
@@ -34,11 +35,7 @@ def suggest_option(message: str) -> str | None:
     """
     no_profile = NO_PROFILE.search(message)
     if no_profile:
-        known = ", ".join(_list_profiles())
-        return (
-            f"no profile {no_profile[1]}: it is a folder with a config.yaml; those of this "
-            f"project, after --workflow-profile: {known}"
-        )
+        return _describe_missing_profile(no_profile[1])
     found = UNKNOWN.search(message)
     if not found:
         return None
@@ -64,8 +61,8 @@ def find_wrong_options(arguments: list[str]) -> Iterator[str]:
     """Yield a line for each option whose value names nothing.
 
     These are a profile that is no folder, which Snakemake ignores, rules that do not exist, and
-    keys of --config that Snakemake refuses without their names. Raises UserError with Snakemake's
-    message if it refuses the arguments.
+    keys of --config that Snakemake refuses without their names, resources that nothing reads.
+    Raises UserError with Snakemake's message if it refuses the arguments.
     """
     parsed = read_arguments(arguments)
     for word in parsed.config or ():
@@ -73,7 +70,8 @@ def find_wrong_options(arguments: list[str]) -> Iterator[str]:
         if equals and not key.isidentifier():
             yield f"--config: {describe_strange_key(key)}"
     yield from _find_missing_profile(parsed)
-    rules = list_rules(Path("rules").glob("*.smk"))
+    rule_files = list(Path("rules").glob("*.smk"))
+    rules = list_rules(rule_files)
     for option, values in (
         ("--set-resources", parsed.set_resources),
         ("--set-threads", parsed.set_threads),
@@ -81,6 +79,7 @@ def find_wrong_options(arguments: list[str]) -> Iterator[str]:
         for name in values or ():
             if name not in rules:
                 yield f"{option} names the rule '{name}'; {suggest_name(name, rules)}"
+    yield from find_wrong_resources(arguments, parsed, rule_files)
 
 
 def _find_missing_profile(parsed: argparse.Namespace) -> Iterator[str]:
@@ -90,6 +89,21 @@ def _find_missing_profile(parsed: argparse.Namespace) -> Iterator[str]:
     if profile in (None, "none") or Path(profile).is_dir() or Path("profiles", profile).is_dir():
         return
     yield f"--workflow-profile {profile} is no folder; {suggest_name(profile, _list_profiles())}"
+
+
+def _describe_missing_profile(name: str) -> str:
+    """Say where a profile of --profile belongs, and which are there."""
+    from snakemake.common import get_appdirs
+
+    folder = Path(get_appdirs().user_config_dir)
+    file = str(folder / name / "profile.yaml").replace(str(Path.home()), "~", 1)
+    close = find_close_name(name, [path.name for path in folder.glob("*/")])
+    meant = f"did you mean '{close}'? " if close else ""
+    known = ", ".join(_list_profiles())
+    return (
+        f"no profile {name}; {meant}one of your own is in {file}; those of this project, after "
+        f"--workflow-profile: {known}"
+    )
 
 
 def _list_profiles() -> list[str]:

@@ -16,7 +16,10 @@ from workflow_scripts.workflow.wildcards import NamePatterns
 def match_catalogue(catalogue: Catalogue) -> NamePatterns:
     """Return the patterns of the names of a catalogue."""
     return NamePatterns(
-        match_names(catalogue), match_variants(catalogue), match_large_data(catalogue)
+        names=match_names(catalogue),
+        trained_variants=match_variants(catalogue),
+        large_data=match_large_data(catalogue),
+        displays={kind: match_displays(catalogue, kind) for kind in ("table", "figure")},
     )
 
 
@@ -24,11 +27,9 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints that match names of the catalogue only."""
     repositories = load_repositories()
     models = [name for name, repository in repositories.items() if repository.kind == "model"]
-    displays: set[str] = set()
     analyses: set[str] = set()
     claims: set[str] = set()
     for paper in catalogue.papers.values():
-        displays |= paper.displays.keys()
         analyses |= paper.analyses.keys()
         claims |= paper.claims_by_name.keys()
     weights = match_any([START, *catalogue.tasks])
@@ -40,7 +41,6 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
         "method": match_any(catalogue.methods),
         "variant": f"(?:{match_variants(catalogue)})(?:@(?:{weights}))?",
         "paper": match_any(catalogue.papers),
-        "display": match_any(displays),
         "analysis": match_any(analyses),
         "claim": match_any(claims),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
@@ -54,6 +54,19 @@ def match_variants(catalogue: Catalogue) -> str:
     for method in catalogue.methods.values():
         variants |= method.variants.keys()
     return match_any(variants)
+
+
+def match_displays(catalogue: Catalogue, kind: str) -> str:
+    """Return a regular expression that matches the tables, or the figures, after their paper.
+
+    Snakemake has no constraint on two wildcards: so this one looks back at the paper's folder.
+    """
+    patterns = []
+    for paper, content in catalogue.papers.items():
+        names = [name for name, display in content.displays.items() if display.kind == kind]
+        if names:
+            patterns.append(f"(?<=/{re.escape(paper)}/)(?:{match_any(names)})")
+    return "|".join(patterns)
 
 
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:

@@ -21,6 +21,11 @@ from workflow_scripts.config.schema import Config
 LOGGER = "--logger=terminal"
 # Values that an option of ./reproduce can have: a name, or a list of names in brackets.
 NAMES = re.compile(r"[\w.-]+|\[[\w.,/ -]+\]")
+# The form of options of which Snakemake reads each word without naming the option.
+PAIRS = (
+    "write --set-resources RULE:RESOURCE=VALUE, --default-resources RESOURCE=VALUE, "
+    "--resources RESOURCE=NUMBER, --set-threads RULE=NUMBER"
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def get_snakemake_arguments(args: argparse.Namespace) -> list[str]:
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
     """Read arguments as Snakemake does. Raises UserError with its message if it refuses them."""
     from snakemake.cli import parse_args  # takes a second to import
-    from snakemake.exceptions import CliException
+    from snakemake.exceptions import CliException, WorkflowError
 
     messages = io.StringIO()
     try:
@@ -77,6 +82,9 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
     except CliException as error:
         raise UserError(str(error)) from error
+    except (ValueError, WorkflowError) as error:  # of a list of NAME=VALUE
+        reason = " ".join(map(str, error.args)).rstrip(".: ")
+        raise UserError(f"{reason}; {PAIRS}") from error
     return parsed
 
 
@@ -86,7 +94,10 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     targets = list(map(str, parsed.targets or ()))
     overrides = parsed.config or []
     content = merge_overrides(read_yaml_mapping(Path("config.yaml")), overrides)
-    scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
+    folders = {PurePath(target).parts[:2] for target in targets}
+    # Other folders are no scales: results/downloads, and one that Snakemake refuses with its path.
+    known_scales = read_yaml_mapping(Path("catalogue/scales.yaml"))
+    scales = [scale for scale in known_scales if ("results", scale) in folders]
     if len(scales) == 1:
         content["scale"] = scales.pop()
     gpu_jobs = None

@@ -38,12 +38,14 @@ class NamePatterns:
     """Regular expressions of names.
 
     names: of all rules, by wildcard. trained_variants: of the variants that can be trained.
-    large_data: of the tasks and scales whose data need much disk.
+    large_data: of the tasks and scales whose data need much disk. displays: of the tables and the
+    figures of each paper, by their kind.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     trained_variants: str = "[^/@]+"
     large_data: dict[str, str] = field(default_factory=dict)
+    displays: dict[str, str] = field(default_factory=dict)
 
 
 # For a job on a cluster, which is given by its wildcards: their names have been checked.
