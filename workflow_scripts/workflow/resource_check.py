@@ -31,7 +31,12 @@ SLURM_RESOURCES = (
 )
 # The executor refuses jobs with another value.
 WHOLE_NUMBERS = (
-    *("nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task", "cpus_per_gpu"),
+    "nodes",
+    "tasks",
+    "tasks_per_node",
+    "tasks_per_gpu",
+    "cpus_per_task",
+    "cpus_per_gpu",
 )
 # Names that are like the wrong resource, or like none.
 MEANT_RESOURCES = {
