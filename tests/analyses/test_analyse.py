@@ -50,7 +50,7 @@ def test_the_command_writes_scores_tables_and_facts(results: Path) -> None:
     content, record = (
         json.loads((out / name).read_text()) for name in ("analysis.json", "record.json")
     )
-    assert record.keys() == set(FIELDS) and record["threads"] >= 1
+    assert record.keys() == {*FIELDS, "output_sha256", "record_digest"} and record["threads"] >= 1
     assert (content["runs"], content["protocol"], content["scale"]) == (RUNS, "reduced", "demo")
     with open(out / "words.csv") as stream:
         assert {row["word"] for row in csv.DictReader(stream)} >= {"jump", "left", "</s>"}

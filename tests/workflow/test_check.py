@@ -10,7 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import DATA, ROOT, SCORES, TRAINED, Project, copied
+from tests.shared_folders import make_once
+from tests.workflow.four_rows import PAPER
+from tests.workflow.projects import (
+    DATA,
+    ROOT,
+    RUN,
+    SCORES,
+    TRAINED,
+    Project,
+    copied,
+    plain_environment,
+    whole_copy,
+)
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_paper_runs
@@ -21,6 +33,43 @@ RECORD, EVALUATION = (
     TRAINED.replace("run.json", "record.json"),
     SCORES.replace("scores.csv", "record.json"),
 )
+RECORDS_OF_DISPLAYS = [
+    f"results/demo/{name}.json"
+    for name in ("tables/mine/table1", "tables/mine/table2", "figures/mine/figure1", "claims")
+]
+OTHER_CURVE = """\
+      - {panel: SCAN, series: crashes, task: scan-jump-x2, method: lrf, variant: default}
+"""
+# One run, with an analysis of its scores.
+ONE_RUN = PAPER | {
+    "experiments.yaml": """
+title: One run
+citation: A paper of one run
+seeds: {demo: [1]}
+demo:
+  - {task: scan-jump-x2, methods: {transformer: [default]}}
+""",
+    "displays.yaml": PAPER["displays.yaml"].replace(OTHER_CURVE, "")
+    + """
+  table2:
+    source: Table 2
+    title: Means
+    group: Results
+    rows:
+      - {row: Mean, analysis: means, task: scan-jump-x2, item_set: SCAN, metric: mean}
+    columns:
+      - {column: works, method: transformer, variant: default}
+analyses:
+  means:
+    module: mean_scores
+    scored: true
+    runs:
+      - {series: works, task: scan-jump-x2, method: transformer, variant: default}
+    options:
+      means:
+        SCAN: [{task: scan-jump-x2, split: test, subset: all, metric: exact_match}]
+""",
+}
 
 
 def check(project: Project, *arguments: str) -> list[str]:
@@ -83,7 +132,7 @@ def test_a_changed_bit_of_any_file_of_a_result_is_found_and_a_deleted_one_is_not
     made: Project,
 ):
     agree = "3 results agree with the current configuration"
-    assert check(made, "--deep") == [f"{agree}, and their files with their manifests"]
+    assert check(made, "--deep") == [f"{agree}, and their files with the recorded sha256"]
     results = made.root / "results"
     weights = made.root / TRAINED.replace("run.json", "checkpoint/model.safetensors")
     damaged = [weights, results / "demo/data/scan-jump-x2/test.parquet", made.root / SCORES]
@@ -96,11 +145,159 @@ def test_a_changed_bit_of_any_file_of_a_result_is_found_and_a_deleted_one_is_not
     assert data == f"{DATA}/test.parquet differs from the sha256 in dataset.json"
     assert train == f"{weights.relative_to(made.root)} differs from the sha256 in run.json"
     assert evaluate == f"{SCORES} differs from the sha256 in evaluation.json"
-    assert error.startswith("error: 3 files have changed; delete them with the manifest and run ")
+    assert error == (
+        "error: 3 files have changed; delete them with the manifest, or with the folder if it is a "
+        "record.json, and run ./reproduce again"
+    )
     for file in damaged[:2]:
         file.unlink()
     (evaluate, _) = check(made, "--deep")
     assert evaluate.startswith(SCORES)
+
+
+@pytest.fixture(scope="session")
+def reported_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A run of three steps with an analysis, a table, a figure and a claim."""
+    return Project(make_once(tmp_path_factory, "reported", make_reported_run))
+
+
+def make_reported_run(folder: Path) -> None:
+    project = copied(folder)
+    project.set_demo_steps(3)
+    project.add_paper(ONE_RUN)
+    with plain_environment():
+        project.make()
+
+
+@pytest.fixture
+def reported(reported_once: Project, tmp_path: Path) -> Project:
+    """A copy of it, with the times of its files and Snakemake's records."""
+    return whole_copy(reported_once, tmp_path)
+
+
+def change_digit(file: Path) -> None:
+    """Add one to the last digit of a text file, or to its last byte; JSON stays valid."""
+    content = bytearray(file.read_bytes())
+    is_text = file.suffix not in (".parquet", ".png", ".safetensors")
+    digits = [place for place, byte in enumerate(content) if chr(byte) in "012345678"]
+    place = digits[-1] if is_text else len(content) - 1
+    content[place] += 1 if content[place] < 255 else -1
+    file.write_bytes(content)
+
+
+def list_result_files(project: Project) -> list[str]:
+    """Every file that a job has made, except the page and its configuration."""
+    results = project.root / "results/demo"
+    folders = [results / name for name in ("analyses", "data", "figures", "runs", "tables")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    files += [*results.glob("claim*.*"), results / "overview.rst"]
+    return sorted(str(file.relative_to(project.root)) for file in files)
+
+
+def test_a_changed_digit_of_each_file_of_a_result_is_found(reported: Project):
+    agree = (
+        "8 results agree with the current configuration, and their files with the recorded sha256"
+    )
+    assert check(reported, "--deep") == [agree]
+    files = list_result_files(reported)
+    endings = {"/".join(file.split("/")[-2:]) for file in files}
+    assert endings > {
+        *("mine/table1.md", "mine/table1.csv", "mine/table1.tex", "mine/table1.html"),
+        *("mine/table1.json", "mine/figure1.csv", "mine/figure1.svg", "mine/figure1.png"),
+        *("demo/claims.csv", "demo/claim_sides.csv", "demo/claims.json", "demo/overview.rst"),
+        *("means/analysis.json", "means/record.json", "means/scores.csv", "seed-1/run.json"),
+        *("seed-1/record.json", "eval/evaluation.json", "eval/record.json"),
+        *("scan-jump-x2/dataset.json", "scan-jump-x2/record.json", "checkpoint/config.json"),
+    }
+    records = {
+        name for name in files if name.endswith("record.json") or name in RECORDS_OF_DISPLAYS
+    }
+    contents = {name: (reported.root / name).read_bytes() for name in files}
+    # A record that has changed names no other file, so they change apart.
+    for changed in (records, set(files) - records):
+        for name in changed:
+            change_digit(reported.root / name)
+        said = check(reported, "--deep")
+        named = [line.partition(" differs from ")[0] for line in said if " differs from " in line]
+        assert sorted(named) == sorted(changed)
+        error = f"error: {len(changed)} files have changed; delete them with the manifest, "
+        assert any(line.startswith(error) for line in said)
+        for name in changed:
+            (reported.root / name).write_bytes(contents[name])
+    assert check(reported, "--deep") == [agree]
+
+
+@pytest.mark.slow
+def test_a_changed_table_is_made_again_once_it_is_deleted(reported: Project):
+    table = reported.root / "results/demo/tables/mine/table1.md"
+    content = table.read_bytes()
+    change_digit(table)
+    line, _ = check(reported, "--deep")
+    assert line == "results/demo/tables/mine/table1.md differs from the sha256 in table1.json"
+    table.unlink()
+    reported.make()
+    assert table.read_bytes() == content
+    assert check(reported, "--deep")[0].startswith("8 results agree")
+
+
+def test_records_of_earlier_versions_are_current_and_counted(reported: Project):
+    for record in [*RECORDS_OF_DISPLAYS, RECORD]:
+        file = reported.root / record
+        content = json.loads(file.read_text())
+        del content["output_sha256"], content["record_digest"]
+        file.write_text(json.dumps(content))
+    change_digit(reported.root / "results/demo/claims.csv")
+    assert check(reported, "--deep") == [
+        "5 of 8 results are of an earlier version, which recorded no sha256 of tables, figures, "
+        "claims, manifests and records: these were not compared",
+        "8 results agree with the current configuration, and their files with the recorded sha256",
+    ]
+
+
+def test_missing_files_are_named_but_for_those_that_may_be_deleted(reported: Project):
+    results = reported.root / "results/demo"
+    shutil.rmtree(results / "data")
+    shutil.rmtree(results / f"runs/{RUN}/checkpoint")
+    assert check(reported) == ["7 results agree with the current configuration"]
+    missing = [
+        TRAINED,
+        f"{RECORD} is missing; delete results/demo/runs/{RUN} to make this result again",
+        f"results/demo/runs/{RUN}/training.csv",
+        SCORES,
+        "results/demo/analyses/mine/means/scores.csv",
+        "results/demo/tables/mine/table1.csv",
+        "results/demo/figures/mine/figure1.json",
+        "results/demo/overview.rst",
+    ]
+    for line in missing:
+        (reported.root / line.split()[0]).unlink()
+    # A training without both files is none.
+    (results / f"runs/{RUN}/training.csv").touch()
+    *said, error = check(reported)
+    assert sorted(line.removesuffix(" is missing") for line in said) == sorted(
+        line for line in missing if not line.endswith("training.csv")
+    )
+    assert error == (
+        "error: 7 files are missing; `./reproduce -n` with the same options lists what it will make "
+        "again"
+    )
+
+
+def test_what_tables_figures_and_analyses_show_counts(reported: Project):
+    other = RUN.replace("seed-1", "seed-2")
+    change = f"shows {other} too; shows {RUN} no more"
+    *said, claims, error = check(reported, "--config", "seeds=[2]")
+    assert said == [
+        f"results/demo/analyses/mine/means/record.json: {change}",
+        f"results/demo/tables/mine/table1.json: {change}",
+        f"results/demo/figures/mine/figure1.json: {change}",
+    ]
+    assert claims.startswith("results/demo/claims.json: runs was ")
+    assert error.startswith("error: 4 of 8 results differ from the current configuration; ")
+    why = reported.command("why", "--config", "seeds=[2]").stdout
+    assert f"table mine/table1: {change}\n" in why
+    # It shows the analysis alone, which is rerun, too.
+    assert "table mine/table2: reads results/demo/analyses/mine/means/analysis.json, which" in why
 
 
 def test_settings_of_the_command_line_count(made: Project):
@@ -146,6 +343,8 @@ def test_a_source_file_with_another_checksum(made: Project):
 
 def test_claims_of_another_choice_of_papers_are_no_fault(made: Project):
     record = made.root / "results/demo/claims.json"
+    for name in ("claims.csv", "claim_sides.csv", "overview.rst"):
+        record.with_name(name).touch()
     record.write_text(json.dumps({"fingerprint": "none", "spec": {"claims": {"mine": {}}}}))
     note, line, _ = check(made)
     other = "another choice of papers, --papers mine"

@@ -24,7 +24,7 @@ from workflow_scripts.provenance.analysis_job_spec import (
     AnalysisJobSpec,
     read_analysis_job_spec,
 )
-from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 
@@ -117,6 +117,7 @@ def write_analysis(
         manifest = describe_analysis(job_spec, origins, result) | {"files": hash_files(out)}
         write_json(folder.manifest, manifest)
         write_json(folder.record, make_analysis_record(job_spec, origins, source_digests))
+        add_output_digests(folder.record, [folder.manifest])
 
 
 def describe_analysis(

@@ -15,7 +15,7 @@ from workflow_scripts.common.files import (
 from workflow_scripts.common.result_folders import DOWNLOADS, CandidateFolder, DataFolder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.interventions.settings import read_candidate_spec
-from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_candidates
 
 
@@ -70,3 +70,4 @@ def main(args: argparse.Namespace) -> None:
         write_json(folder.manifest, manifest)
         record = make_record(fingerprint_candidates(spec), source_digests | {task: data_digest})
         write_json(folder.record, record)
+        add_output_digests(folder.record, [folder.manifest])

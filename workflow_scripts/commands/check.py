@@ -1,5 +1,6 @@
 """Compare the fingerprint of each result with the fingerprint that its job has now, and list the
-differences.
+differences. Tables, figures and analyses are also compared by the runs that they show. Files that a
+result should have and has not are named.
 
 The options that choose papers, claims or a scale choose what is compared: what ./reproduce makes or
 reads with the same options. Without them it is all that is there.
@@ -17,13 +18,18 @@ from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import JobFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.overrides import read_overrides
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
-from workflow_scripts.workflow.damaged_files import find_damaged_files
+from workflow_scripts.workflow.damaged_files import (
+    find_damaged_files,
+    find_missing_files,
+    has_output_digests,
+)
 from workflow_scripts.workflow.dry_run import (
     add_config_arguments,
     list_jobs_to_run,
@@ -31,7 +37,8 @@ from workflow_scripts.workflow.dry_run import (
     load_call_config,
 )
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
-from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
+from workflow_scripts.workflow.result_patterns import KEPT_FILES, RECORDS, locate_record
+from workflow_scripts.workflow.shown_runs import find_run_changes
 
 # Keys of config.yaml that choose what is made.
 CHOOSING_KEYS = {"scale", "papers", "claims"}
@@ -43,18 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deep",
         action="store_true",
-        help="also hash the files of all results and downloads: has one changed since it was made?",
+        help="also hash the files of all results and downloads: has one changed since it was made? "
+        "(not index.html, config.json, specs and logs)",
     )
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print one line for each result that differs, and for each file that has changed.
+    """Print one line for each result that differs, and each file that is missing or has changed.
 
     Raises UserError if there are any.
     """
     catalogue = load_catalogue()
     config = load_call_config(args)
-    results = list(list_results(catalogue))
+    results = list(list_results(catalogue, config))
     overrides = list_overrides(args)
     is_selection = bool(CHOOSING_KEYS & read_overrides(overrides).keys())
     if is_selection:
@@ -64,7 +72,9 @@ def main(args: argparse.Namespace) -> None:
             return
     count = 0
     differing = 0
+    missing: list[str] = []
     damaged: list[str] = []
+    without_digests = 0
     for result in results:
         own_config = choose_judged_papers(config, result)
         if own_config != config:
@@ -74,18 +84,35 @@ def main(args: argparse.Namespace) -> None:
             if is_selection:
                 continue
         count += 1
+        missing += describe_missing_files(result)
         if args.deep:
             damaged += find_damaged_files(result.rule, result.wildcards)
+            without_digests += not has_output_digests(result.rule, result.wildcards)
+        if not result.record.exists():
+            continue
         changes = find_changes(catalogue, own_config, result)
         if changes:
             differing += 1
             print(f"{result.record}: {'; '.join(changes)}")
-    for line in damaged:
+    for line in missing + damaged:
         print(line)
+    if without_digests:
+        print(
+            f"{without_digests} of {count} results are of an earlier version, which recorded no "
+            "sha256 of tables, figures, claims, manifests and records: these were not compared"
+        )
     faults = []
+    if missing:
+        files = "1 file is" if len(missing) == 1 else f"{len(missing)} files are"
+        faults.append(
+            f"{files} missing; `./reproduce -n` with the same options lists what it will make again"
+        )
     if damaged:
         files = "1 file has" if len(damaged) == 1 else f"{len(damaged)} files have"
-        faults.append(f"{files} changed; delete them with the manifest and run ./reproduce again")
+        faults.append(
+            f"{files} changed; delete them with the manifest, or with the folder if it is a "
+            f"{JobFolder(Path()).record}, and run ./reproduce again"
+        )
     if differing:
         faults.append(
             f"{differing} of {count} results differ from the current configuration; "
@@ -94,35 +121,69 @@ def main(args: argparse.Namespace) -> None:
         )
     if faults:
         raise UserError("\n".join(faults))
-    and_files = ", and their files with their manifests" if args.deep else ""
+    and_files = ", and their files with the recorded sha256" if args.deep else ""
     print(f"{count} results agree with the current configuration{and_files}")
 
 
 class ExistingResult(NamedTuple):
-    """The rule and the wildcards of the job that makes a result, and the record that it wrote."""
+    """The rule and the wildcards of the job that makes a result, and the record that it wrote.
+
+    The record may be missing.
+    """
 
     rule: str
     wildcards: dict[str, str]
     record: Path
 
 
-def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
-    """Yield each existing result, in the order of the data flow."""
+def list_results(catalogue: Catalogue, config: Config) -> Iterator[ExistingResult]:
+    """Yield each existing result, in the order of the data flow.
+
+    One without a record is yielded if the workflow still has its job.
+    """
     downloads = [("fetch", {"source": name}) for name in load_sources()]
     downloads += [("fetch_model", {"model": name}) for name in load_repositories()]
     for rule, wildcards in downloads:
         record = locate_record(rule, wildcards)
         if record.exists():
             yield ExistingResult(rule, wildcards, record)
-    for rule, record_pattern in RECORDS.items():
-        pattern = str(record_pattern)
-        if "{scale}" not in pattern:
-            continue
-        groups = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern))
-        for record in sorted(Path().glob(re.sub(r"\{\w+\}", "*", pattern))):
-            match = groups.fullmatch(str(record))
-            if match and match["scale"] in catalogue.scales:
-                yield ExistingResult(rule, match.groupdict(), record)
+    for rule, kept_files in KEPT_FILES.items():
+        found: dict[Path, dict[str, str]] = {}
+        for pattern in (RECORDS[rule], *kept_files):
+            for wildcards in find_wildcards(pattern):
+                if wildcards["scale"] in catalogue.scales:
+                    found[locate_record(rule, wildcards)] = wildcards
+        for record in sorted(found):
+            wildcards = found[record]
+            if record.exists() or has_job(catalogue, config, rule, wildcards):
+                yield ExistingResult(rule, wildcards, record)
+
+
+def find_wildcards(pattern: Path) -> Iterator[dict[str, str]]:
+    """Yield the wildcards of each file that is there and matches a pattern of a rule."""
+    groups = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", str(pattern)))
+    for file in Path().glob(re.sub(r"\{\w+\}", "*", str(pattern))):
+        match = groups.fullmatch(str(file))
+        if match:
+            yield match.groupdict()
+
+
+def has_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> bool:
+    """Whether the catalogue and the papers still define the job of a result."""
+    try:
+        return fingerprint_workflow_job(catalogue, config, rule, wildcards) is not None
+    except (KeyError, UserError):
+        return False
+
+
+def describe_missing_files(result: ExistingResult) -> Iterator[str]:
+    """Yield a sentence for each file that a result should have and has not."""
+    for file in find_missing_files(result.rule, result.wildcards):
+        is_of_folder = file == JobFolder(file.parent).record
+        if is_of_folder:  # no output of a rule, so Snakemake does not miss it
+            yield f"{file} is missing; delete {file.parent} to make this result again"
+        else:
+            yield f"{file} is missing"
 
 
 def select_results(results: list[ExistingResult], overrides: list[str]) -> list[ExistingResult]:
@@ -142,6 +203,7 @@ def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -
         if not now:
             return [f"no {result.rule} is needed now"]
         changes = describe_changes(result.record, now)
+        changes += find_run_changes(catalogue, config, result.rule, result.wildcards)
         if result.rule != "fetch":
             return changes
         if changes and _is_of_other_packing(result):

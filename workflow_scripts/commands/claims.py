@@ -18,6 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import find_paper_needs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
+from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claims, print_claims_alone
@@ -89,10 +90,12 @@ def main(args: argparse.Namespace) -> None:
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(files.record, fingerprint, results, runs, displays)
     if config.claims:
+        add_output_digests(files.record, [files.table, files.sides])
         print_claims_alone(args.out, scale, catalogue.papers)
         return
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)
+    add_output_digests(files.record, [files.table, files.sides, files.overview])
     print_claims(args.out, scale)
     # The last line of a job's log is what the terminal shows of it while it runs.
     print(f"written to {args.out}")

@@ -32,7 +32,7 @@ from workflow_scripts.common.result_folders import (
 )
 from workflow_scripts.common.validation import Model, parse_as
 from workflow_scripts.evaluation.scores import Score, write_scores
-from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.tasks.checkpoints import read_checked_run, read_run
@@ -262,6 +262,7 @@ def write_scoring_records(
         record["analysis_plans"] = scored.job_spec.analysis_plans
     write_json(folder.manifest, manifest | content)
     write_json(folder.record, record)
+    add_output_digests(folder.record, [folder.manifest])
 
 
 def read_scoring_settings(

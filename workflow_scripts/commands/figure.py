@@ -30,8 +30,9 @@ def main(args: argparse.Namespace) -> None:
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     drawn = draw_figure(find_results(catalogue, args), args.display, runs)
-    write_figure(drawn, FigureFiles(args.out, args.display))
-    write_display_record(catalogue, display, runs, args)
+    files = FigureFiles(args.out, args.display)
+    write_figure(drawn, files)
+    write_display_record(catalogue, display, runs, args, files)
 
 
 def write_figure(drawn: RenderedFigure, files: FigureFiles) -> None:

@@ -10,7 +10,7 @@ from workflow_scripts.common.result_folders import DOWNLOADS, DataFolder
 from workflow_scripts.data.data_spec import read_data_spec
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import verify_downloads
-from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_data
 
 
@@ -41,3 +41,4 @@ def main(args: argparse.Namespace) -> None:
     write_data(data, spec, args.out)
     seed = spec.to_json()["options"].get("seed")
     write_json(folder.record, make_record(fingerprint_data(spec), digests, seed))
+    add_output_digests(folder.record, [folder.manifest])

@@ -30,6 +30,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import SearchFolder
+from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.training.settings import CHOSEN, Chosen
@@ -89,6 +90,7 @@ def main(args: argparse.Namespace) -> None:
         write_json(folder.chosen, content)
         record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
         write_json(folder.record, record)
+        add_output_digests(folder.record, [folder.chosen])
     state_file.unlink()
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.common.result_folders import DisplayFiles, ScaleFolder, TableFiles
+from workflow_scripts.common.result_folders import FigureFiles, ScaleFolder, TableFiles
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
+from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
@@ -66,9 +67,10 @@ def main(args: argparse.Namespace) -> None:
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     table = make_table(find_results(catalogue, args), args.display, runs)
-    write_table(table, TableFiles(args.out, args.display))
+    files = TableFiles(args.out, args.display)
+    write_table(table, files)
     tests = {key: asdict(test) for key, test in table.tests.items()}
-    write_display_record(catalogue, display, runs, args, tests=tests)
+    write_display_record(catalogue, display, runs, args, files, tests=tests)
 
 
 def write_table(table: RenderedTable, files: TableFiles) -> None:
@@ -94,11 +96,17 @@ def write_display_record(
     display: Display,
     runs: Iterable[Run],
     args: argparse.Namespace,
+    files: TableFiles | FigureFiles,
     **content: Any,
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
     fingerprint = fingerprint_display(catalogue, args.paper, args.display)
-    file = DisplayFiles(args.out, args.display).record
     write_record(
-        file, fingerprint, ScaleFolder(args.results), runs, [(args.paper, display)], **content
+        files.record,
+        fingerprint,
+        ScaleFolder(args.results),
+        runs,
+        [(args.paper, display)],
+        **content,
     )
+    add_output_digests(files.record, [file for file in files.files if file != files.record])

@@ -28,7 +28,7 @@ from workflow_scripts.common.files import (
 )
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
@@ -178,6 +178,7 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
         record |= summarise_costs(state, training.device)
         record["analysis_plans"] = origin.job_spec.analysis_plans
         write_json(run.record, record)
+        add_output_digests(run.record, [run.manifest])
 
 
 def describe_training(training: FinishedTraining, origin: TrainingOrigin) -> dict[str, Any]:

@@ -409,6 +409,11 @@ class ClaimFiles:
         """The first page of the report. Of all claims only."""
         return self.table.with_name("overview.rst")
 
+    @property
+    def files(self) -> list[Path]:
+        """All files, without the overview."""
+        return [self.table, self.sides, self.record]
+
 
 class ReportFolder(Folder):
     """What results of a scale and their export have in common: tables, figures and claims."""

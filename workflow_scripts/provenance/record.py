@@ -5,8 +5,11 @@ Every stage writes this record next to its result. Nothing here changes a result
 
 import platform
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from workflow_scripts.common.files import digest, format_json, hash_file, read_mapping, write_json
 from workflow_scripts.common.system import (
     CLOCK,
     STARTED,
@@ -18,6 +21,10 @@ from workflow_scripts.common.system import (
     read_commit,
 )
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+
+# Keys of a record: file name -> sha256, and the digest of all other keys.
+OUTPUT_DIGESTS = "output_sha256"
+OWN_DIGEST = "record_digest"
 
 
 def make_record(
@@ -57,3 +64,20 @@ def make_record(
         "platform": platform.platform(),
         "versions": list_versions(),
     }
+
+
+def add_output_digests(file: Path, outputs: Iterable[Path]) -> None:
+    """Add to a record the sha256 of files next to it, which no manifest has, and its own digest.
+
+    The manifests themselves cannot have them: they have the same bytes in every rerun.
+    """
+    content = read_mapping(file)
+    content[OUTPUT_DIGESTS] = {output.name: hash_file(output) for output in outputs}
+    write_json(file, content | {OWN_DIGEST: digest(content)})
+
+
+def is_record_unchanged(file: Path) -> bool:
+    """Whether a record is as `add_output_digests` wrote it. Raises UserError without a digest."""
+    content = read_mapping(file, OWN_DIGEST)
+    others = {key: value for key, value in content.items() if key != OWN_DIGEST}
+    return content[OWN_DIGEST] == digest(others) and file.read_text("utf-8") == format_json(content)

@@ -283,6 +283,18 @@ def compare_code(old: dict[str, str], new: dict[str, str]) -> list[str]:
     return sentences
 
 
+def compare_shown_runs(before: Collection[str], now: Collection[str]) -> list[str]:
+    """Return a sentence about the runs that are shown too, and one about those that are no more."""
+    sentences = []
+    added = [run for run in now if run not in before]
+    if added:
+        sentences.append(f"shows {join_first(added, ', ')} too")
+    removed = [run for run in before if run not in now]
+    if removed:
+        sentences.append(f"shows {join_first(removed, ', ')} no more")
+    return sentences
+
+
 def join_first(texts: list[str], separator: str) -> str:
     """Join the first texts and say how many more there are."""
     joined = separator.join(texts[:MOST_CHANGES])

@@ -10,7 +10,12 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.changes import STARTS_FROM_OTHER, describe_changes, join_first
+from workflow_scripts.workflow.changes import (
+    STARTS_FROM_OTHER,
+    compare_shown_runs,
+    describe_changes,
+    join_first,
+)
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
@@ -95,12 +100,7 @@ def describe_parameter_changes(details: str) -> Iterator[str]:
         else:
             yield f"a parameter was {before.strip()} and is {now.strip()}"
         return
-    added = [run for run in runs_now if run not in runs_before]
-    if added:
-        yield f"shows {join_first(added, ', ')} too"
-    removed = [run for run in runs_before if run not in runs_now]
-    if removed:
-        yield f"shows {join_first(removed, ', ')} no more"
+    yield from compare_shown_runs(runs_before, runs_now)
 
 
 def _parse_list(literal: str) -> list[str] | None:

@@ -40,6 +40,21 @@ RECORDS: dict[str, Path] = {
     "claim": CLAIM.record,
 }
 
+# Rule -> the files of its result that stay. Weights, data and downloads may be deleted.
+KEPT_FILES: dict[str, list[Path]] = {
+    "prepare": [DATA.manifest],
+    "candidates": [CANDIDATES.words, CANDIDATES.manifest],
+    "search": [SEARCH.chosen, SEARCH.pairs],
+    "train": [TRAINING.curve, TRAINING.manifest],
+    "evaluate": [EVALUATION.predictions, EVALUATION.scores, EVALUATION.manifest],
+    "intervene": [INTERVENTIONS.scores, INTERVENTIONS.answers, INTERVENTIONS.manifest],
+    "analyse": [ANALYSIS.scores, ANALYSIS.manifest],
+    "table": TABLE.files,
+    "figure": FIGURE.files,
+    "claims": [*SCALE.claims.files, SCALE.claims.overview],
+    "claim": CLAIM.files,
+}
+
 
 def locate_record(rule: str, wildcards: dict[str, str]) -> Path:
     """Return the record of the job of `rule` with these wildcards; their values may be patterns."""
