@@ -61,7 +61,8 @@ def find_wrong_options(arguments: list[str]) -> Iterator[str]:
     """Yield a line for each option whose value names nothing.
 
     These are a profile that is no folder, which Snakemake ignores, rules that do not exist, keys of
-    --config that Snakemake refuses without their names, and resources that nothing reads. Raises UserError with Snakemake's message if it refuses the arguments.
+    --config that Snakemake refuses without their names, and resources that nothing reads. Raises
+    UserError with Snakemake's message if it refuses the arguments.
     """
     parsed = read_arguments(arguments)
     for word in parsed.config or ():
