@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def normalise_name(name: str) -> str:
-    """Return the name of a package as its folder `<name>-<version>.dist-info` has it."""
+    """Return the name of a package as its folder in site-packages has it."""
     return re.sub(r"[-_.]+", "_", name).lower()
 
 
@@ -23,8 +23,11 @@ def find_missing(made_from: Path) -> list[str]:
     Only packages in this Python's own folder count.
     """
     installed = set()
-    for folder in Path(sysconfig.get_path("purelib")).glob("*.dist-info"):
-        name, version = folder.name.removesuffix(".dist-info").split("-", 1)
+    packages = Path(sysconfig.get_path("purelib"))
+    # <name>-<version>.dist-info; pip before 23.1 installs a package without a wheel as
+    # <name>-<version>-py3.11.egg-info.
+    for folder in (*packages.glob("*.dist-info"), *packages.glob("*.egg-info")):
+        name, version = folder.stem.split("-")[:2]
         installed.add((normalise_name(name), version.split("+")[0]))
     missing = []
     for line in made_from.read_text(encoding="utf-8").splitlines():

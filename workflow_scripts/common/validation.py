@@ -59,10 +59,13 @@ MAX_LISTED = 40  # names listed in one message
 class StrictModel(BaseModel):
     """Base class of settings.
 
-    Unknown keys and values of another type are errors, and instances are read-only.
+    Unknown keys and values of another type are errors, defaults included, and instances are
+    read-only.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, validate_default=True
+    )
 
 
 def suggest_name(key: str, known_keys: Any) -> str:

@@ -177,6 +177,9 @@ def _locate(line: str, entries: Mapping[str, Entries]) -> str:
         for key, setting in settings.items():
             if key in words:
                 named[f"{section}.{key}"] = setting.place
+        # A key that is missing, or a wrong default: where its package is named.
+        if not named and "name" in settings and f"key '{section}." in problem:
+            named[f"{section}.name"] = settings["name"].place
     if not named:
         return line
     run = re.match(r"settings of (\S+):", line)
