@@ -87,6 +87,25 @@ def test_a_mistake_in_an_objective_is_one_line(project: Project, file, old, new,
         ]
 
 
+@pytest.mark.parametrize(
+    ("default", "message"),
+    [
+        ("", "key 'objective.weight' is missing"),
+        (' = "high"', "key 'objective.weight' is 'high'; input should be a valid number"),
+    ],
+)
+def test_a_missing_setting_and_a_wrong_default_have_the_place_of_the_objective(
+    project: Project, default, message
+):
+    project.edit(SETTINGS, "weight: NonNegative = 0.1", f"weight: NonNegative{default}")
+    methods = "catalogue/methods/near_layers.yaml"
+    project.edit(methods, ", objective: {weight: 0.1}", "")
+    (said,) = list_errors(project, "lint")
+    assert said == (
+        f"error: {methods}:6: near-layers: settings of scan-jump-x2/near-layers/weak: {message}"
+    )
+
+
 def test_a_dry_run_says_the_same(project: Project):
     project.edit(SETTINGS, "weight: NonNegative", "weight: NonNegativ")
     done = project.reproduce("-n", "--papers", "near_layers")

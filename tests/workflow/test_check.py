@@ -45,9 +45,11 @@ ONE_RUN = PAPER | {
     "experiments.yaml": """
 title: One run
 citation: A paper of one run
-seeds: {demo: [1]}
+seeds: {demo: [1], small: [1], full: [1]}
 demo:
   - {task: scan-jump-x2, methods: {transformer: [default]}}
+experiments:
+  - {task: [scan-jump-x2, cogs], methods: {transformer: [default], sq-transformer: [srl]}}
 """,
     "displays.yaml": PAPER["displays.yaml"].replace(OTHER_CURVE, "")
     + """

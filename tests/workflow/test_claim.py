@@ -36,11 +36,15 @@ def list_made(project: Project) -> set[str]:
 
 @pytest.fixture
 def mine(project: Project) -> Project:
-    """A paper with two short trainings; two of its rows have none."""
+    """A paper with two short trainings at demo; two of its rows have none there."""
     others = ", sq-transformer: [srl], lrf: [default]"
     experiments = PAPER["experiments.yaml"]
     assert others in experiments
-    project.add_paper(PAPER | {"experiments.yaml": experiments.replace(others, "")})
+    at_demo = experiments.replace(others, "").replace(
+        "{demo: [1]}", "{demo: [1], small: [1], full: [1]}"
+    )
+    at_small = "  - {task: scan-jump-x2, methods: {sq-transformer: [srl]}}"
+    project.add_paper(PAPER | {"experiments.yaml": f"{at_demo}experiments:\n{at_small}\n"})
     project.set_demo_steps(3)
     return project
 

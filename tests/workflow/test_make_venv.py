@@ -159,7 +159,12 @@ def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(f
         1,
         f"error: .venv does not work (toy==0.0.0 not installed){advice}",
     )
-    information.with_name("elsewhere").rename(information)
+    # As pip before 23.1 calls it, of a package without a wheel.
+    old = information.with_name("elsewhere").rename(
+        information.with_name("toy-0.0.0-py3.11.egg-info")
+    )
+    assert make_venv(folder).returncode == 0
+    old.rename(information)
     assert make_venv(folder).returncode == 0
     (folder / ".venv").rename(folder / "moved")
     (folder / ".venv").symlink_to("moved")

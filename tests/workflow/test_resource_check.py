@@ -1,11 +1,10 @@
 """What is said of resources that nothing reads, and of values that no job can have."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import snakemake_executor_plugin_slurm
-import snakemake_executor_plugin_slurm_jobstep
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.workflow.option_check import find_wrong_options
@@ -98,8 +97,11 @@ def test_what_a_job_can_use_is_no_problem(words: str, monkeypatch: pytest.Monkey
 
 def test_all_resources_that_the_executor_reads_are_known():
     read = set()
-    for plugin in (snakemake_executor_plugin_slurm, snakemake_executor_plugin_slurm_jobstep):
-        for file in Path(str(plugin.__file__)).parent.glob("*.py"):
+    # The first one requires the second.
+    for plugin in ("snakemake_executor_plugin_slurm", "snakemake_executor_plugin_slurm_jobstep"):
+        spec = find_spec(plugin)
+        assert spec is not None and spec.origin is not None
+        for file in Path(spec.origin).parent.glob("*.py"):
             text = file.read_text()
             read.update(re.findall(r"""job\.resources\.get\(\s*["'](\w+)""", text))
             read.update(re.findall(r"job\.resources\.(?!get\b|keys\b|items\b)(\w+)", text))

@@ -249,7 +249,8 @@ def _describe_value(value: Any, path: str, reasons: str, kind: str) -> str:
 def _find_place(error: Any, content: Any) -> list[str | int]:
     """Return the keys that lead to the error.
 
-    They lack the names of union members, which pydantic adds to its path.
+    They lack the names of union members, which pydantic adds to its path. A key whose default is
+    wrong is among them, although `content` lacks it.
     """
     place = []
     value = content  # at the place so far
@@ -259,8 +260,11 @@ def _find_place(error: Any, content: Any) -> list[str | int]:
             values_by_key = dict(enumerate(value))
         elif isinstance(value, dict):
             values_by_key = value
-        is_missing = error["type"] == "missing" and key == error["loc"][-1]
-        if key in values_by_key or is_missing:
+        is_last = key == error["loc"][-1]
+        is_missing = is_last and error["type"] == "missing"
+        is_field = isinstance(value, dict) and str(key).isidentifier()
+        is_default = is_last and is_field and error["input"] != value
+        if key in values_by_key or is_missing or is_default:
             place.append(key)
         value = values_by_key.get(key, value)
     return place
