@@ -1,4 +1,4 @@
-"""What `lint` says of a method of one's own in a file of its own, whole."""
+"""All lines that `lint` prints about a method in a file that the user has added."""
 
 from pathlib import Path
 

@@ -13,6 +13,7 @@ that each result has, so it also tells whether results are current that were cop
 import argparse
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,11 +71,7 @@ def main(args: argparse.Namespace) -> None:
         if not results:
             print("no result that these options choose is there")
             return
-    count = 0
-    differing = 0
-    missing: list[str] = []
-    damaged: list[str] = []
-    without_digests = 0
+    checked = Checked()
     for result in results:
         own_config = choose_judged_papers(config, result)
         if own_config != config:
@@ -83,46 +80,80 @@ def main(args: argparse.Namespace) -> None:
             print(f"{result.record}: {done} another choice of papers, {choice}")
             if is_selection:
                 continue
-        count += 1
-        missing += describe_missing_files(result)
-        if args.deep:
-            damaged += find_damaged_files(result.rule, result.wildcards)
-            without_digests += not has_output_digests(result.rule, result.wildcards)
-        if not result.record.exists():
-            continue
-        changes = find_changes(catalogue, own_config, result)
-        if changes:
-            differing += 1
-            print(f"{result.record}: {'; '.join(changes)}")
-    for line in missing + damaged:
+        check_result(checked, catalogue, own_config, result, args.deep)
+    for line in checked.missing + checked.damaged:
         print(line)
-    if without_digests:
+    if checked.without_digests:
         print(
-            f"{without_digests} of {count} results are of an earlier version, which recorded no "
-            "sha256 of tables, figures, claims, manifests and records: these were not compared"
+            f"{checked.without_digests} of {checked.count} results are of an earlier version, "
+            "which recorded no sha256 of tables, figures, claims, manifests and records: these "
+            "were not compared"
         )
-    faults = []
-    if missing:
-        files = "1 file is" if len(missing) == 1 else f"{len(missing)} files are"
-        faults.append(
-            f"{files} missing; `./reproduce -n` with the same options lists what it will make again"
-        )
-    if damaged:
-        files = "1 file has" if len(damaged) == 1 else f"{len(damaged)} files have"
-        faults.append(
-            f"{files} changed; delete them with the manifest, or with the folder if it is a "
-            f"{JobFolder(Path()).record}, and run ./reproduce again"
-        )
-    if differing:
-        faults.append(
-            f"{differing} of {count} results differ from the current configuration; "
-            "`./reproduce -n` with the same options lists those that it will make again; "
-            "--touch keeps them, and others can be deleted by hand"
-        )
+    faults = list(describe_faults(checked))
     if faults:
         raise UserError("\n".join(faults))
     and_files = ", and their files with the recorded sha256" if args.deep else ""
-    print(f"{count} results agree with the current configuration{and_files}")
+    print(f"{checked.count} results agree with the current configuration{and_files}")
+
+
+@dataclass
+class Checked:
+    """What the results that are checked come to.
+
+    differing: number of results of other settings or code. missing, damaged: a sentence for each
+    file. without_digests: number of results of earlier versions.
+    """
+
+    count: int = 0
+    differing: int = 0
+    missing: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    without_digests: int = 0
+
+
+def check_result(
+    checked: Checked,
+    catalogue: Catalogue,
+    config: Config,
+    result: "ExistingResult",
+    is_deep: bool,
+) -> None:
+    """Add a result to those that are checked, and print how it differs from its job."""
+    checked.count += 1
+    checked.missing += describe_missing_files(result)
+    if is_deep:
+        checked.damaged += find_damaged_files(result.rule, result.wildcards)
+        if not has_output_digests(result.rule, result.wildcards):
+            checked.without_digests += 1
+    if not result.record.exists():
+        return
+    changes = find_changes(catalogue, config, result)
+    if changes:
+        checked.differing += 1
+        print(f"{result.record}: {'; '.join(changes)}")
+
+
+def describe_faults(checked: Checked) -> Iterator[str]:
+    """Yield a sentence for each kind of fault, and what to do."""
+    if checked.missing:
+        n_missing = len(checked.missing)
+        files = "1 file is" if n_missing == 1 else f"{n_missing} files are"
+        yield (
+            f"{files} missing; `./reproduce -n` with the same options lists what it will make again"
+        )
+    if checked.damaged:
+        n_damaged = len(checked.damaged)
+        files = "1 file has" if n_damaged == 1 else f"{n_damaged} files have"
+        yield (
+            f"{files} changed; delete them with the manifest, or with the folder if it is a "
+            f"{JobFolder(Path()).record}, and run ./reproduce again"
+        )
+    if checked.differing:
+        yield (
+            f"{checked.differing} of {checked.count} results differ from the current "
+            "configuration; `./reproduce -n` with the same options lists those that it will make "
+            "again; --touch keeps them, and others can be deleted by hand"
+        )
 
 
 class ExistingResult(NamedTuple):

@@ -131,22 +131,25 @@ def parse_right_parts(model: type[Model], content: Any) -> Model | None:
 
 def _drop_wrong_parts(error: ValidationError, content: Any) -> None:
     """Remove the keys inside `content` that are wrong, and fill in those that are missing."""
-    missing: dict[tuple, bool] = {}  # place -> whether the key is missing
+    is_missing: dict[tuple[str | int, ...], bool] = {}  # by place
     for reported in error.errors(include_url=False):
-        missing[tuple(_find_place(reported, content))] = reported["type"] == "missing"
-    places = [place for place in missing if not any(_is_inside(it, place) for it in missing)]
-    # A list goes as a whole: without an entry the later ones would have another number.
-    lists = {place[:-1] for place in places if place and isinstance(place[-1], int)}
-    for place in {*places, *lists}:
-        if not place or place[:-1] in lists or any(_is_inside(place, it) for it in lists):
+        place = tuple(_find_place(reported, content))
+        # A list goes as a whole: without an entry the later ones would have another number.
+        if place and isinstance(place[-1], int):
+            place = place[:-1]
+        is_missing[place] = reported["type"] == "missing"
+    for place in is_missing:
+        # Of a place and one inside it, the one inside is wrong.
+        if not place or any(_is_inside(inner, place) for inner in is_missing):
             continue
-        outer = content
-        for key in place[:-1]:
-            outer = outer[key]
-        if missing.get(place):
-            outer[place[-1]] = ""
+        *outer_keys, last_key = place
+        part = content
+        for key in outer_keys:
+            part = part[key]
+        if is_missing[place]:
+            part[last_key] = ""
         else:
-            del outer[place[-1]]
+            del part[last_key]
 
 
 def list_wrong_values(model: type[BaseModel], key: str, value: Any, outer: str) -> list[str]:

@@ -19,15 +19,42 @@ if TYPE_CHECKING:
 # Executors whose resources are known. None: the jobs run here. Another executor may read any.
 KNOWN_EXECUTORS = (None, "local", "slurm", "recompose-slurm")
 SNAKEMAKE_RESOURCES = (
-    *("mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib"),
-    *("runtime", "tmpdir", "shell_exec"),
+    "mem",
+    "mem_mb",
+    "mem_mib",
+    "disk",
+    "disk_mb",
+    "disk_mib",
+    "runtime",
+    "tmpdir",
+    "shell_exec",
 )
 # tests/workflow/test_resource_check.py compares them with the code of the executor.
 SLURM_RESOURCES = (
-    *("slurm_account", "slurm_partition", "slurm_cluster", "cluster", "clusters"),
-    *("qos", "constraint", "slurm_extra", "mem_mb_per_cpu", "mpi", "mpi_tasks"),
-    *("gpu", "gpus", "nvidia_gpu", "gpu_model", "gres", "nodes", "node", "slurm_nodes"),
-    *("tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_task", "cpus_per_gpu"),
+    "slurm_account",
+    "slurm_partition",
+    "slurm_cluster",
+    "cluster",
+    "clusters",
+    "qos",
+    "constraint",
+    "slurm_extra",
+    "mem_mb_per_cpu",
+    "mpi",
+    "mpi_tasks",
+    "gpu",
+    "gpus",
+    "nvidia_gpu",
+    "gpu_model",
+    "gres",
+    "nodes",
+    "node",
+    "slurm_nodes",
+    "tasks",
+    "tasks_per_node",
+    "tasks_per_gpu",
+    "cpus_per_task",
+    "cpus_per_gpu",
 )
 # The executor refuses jobs with another value.
 WHOLE_NUMBERS = (
