@@ -81,7 +81,16 @@ def test_a_strange_key_hides_no_other_problem():
         ("claims=[] claims=[lrff/a]", "--claim: no paper 'lrff'; did you mean 'lrf'?"),
         (
             "claims=[] claims=[nope]",
-            "--claim: 'nope'; write <paper>/<claim>, such as lrf/lrf-over-transformer-cter-instance",
+            "--claim: 'nope' names no paper; write <paper>/<claim>, such as lrf/lrf-over-transformer-cter-instance",
+        ),
+        (
+            "claims=[] claims=[lrf-over-matched-addjump]",
+            "--claim: 'lrf-over-matched-addjump' names no paper; did you mean 'lrf/lrf-over-matched-addjump'?",
+        ),
+        (
+            "claims=[] claims=[lrf-over-matched-adjump,lrff/a]",
+            "--claim: 'lrf-over-matched-adjump' names no paper; did you mean 'lrf/lrf-over-matched-addjump'?\n"
+            "--claim: no paper 'lrff'; did you mean 'lrf'?",
         ),
         ("extra=1", "--config: key 'extra' is 1; input should be a valid boolean"),
         ("scal=small", "--config: unknown key 'scal'; did you mean 'scale'?"),

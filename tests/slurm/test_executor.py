@@ -125,6 +125,10 @@ def test_reasons_for_which_a_job_waits(plugin, reason: str, never: bool, budget:
         ("FAILED", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0", True),
         ("FAILED", "slurmstepd: error: Step 5.0 exceeded memory limit (9 > 8), being killed", True),
         ("FAILED", "/usr/bin/bash: line 1:  4711 Killed    python -m workflow_scripts", True),
+        ("FAILED", f"Command '{'x' * 8000}' returned non-zero exit status 137.", True),
+        ("FAILED", f"Killed\nCommand '{'x' * 8000}' failed", True),
+        ("TIMEOUT", "/usr/bin/bash: line 1:  4711 Killed    python -m workflow_scripts", False),
+        ("CANCELLED", "returned non-zero exit status 137.", False),
         ("FAILED", "error: out of memory; give the process more, or lower batch_tokens", True),
         ("FAILED", "error: run: the GPU's memory is full; lower training.batch_tokens", False),
         ("FAILED", "RuntimeError: boom", False),
@@ -168,11 +172,63 @@ def test_a_job_that_reached_its_time_limit_is_recorded_and_others_are_not(execut
     )
     executor.workflow = SimpleNamespace(globals={"JOBS": jobs})
     executor.report_job_error = lambda active, msg, aux_logs: None
-    rule = SimpleNamespace(name="evaluate")
-    active = plugin.SubmittedJobInfo(SimpleNamespace(rule=rule, wildcards={"a": "b"}, log=[]), "7")
+    active = failed_job(plugin)
     for end in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED", "CANCELLED by 0"):
         executor.report_failure(active, end)
     assert recorded == [(what, "evaluate", {"a": "b"}) for what in ("time", "memory")]
+    assert active.job.attempt == 1
+
+
+def failed_job(plugin, *logs: str):
+    """A job in the first of three attempts."""
+    rule = SimpleNamespace(name="evaluate")
+    wildcards = {"a": "b"}
+    job = SimpleNamespace(
+        rule=rule, wildcards=wildcards, log=list(logs), jobid=1, attempt=1, restart_times=2
+    )
+    return plugin.SubmittedJobInfo(job, "7")
+
+
+@pytest.mark.parametrize(
+    ("log", "message", "attempt"),
+    [
+        ("  File 'a.py', line 3\nNameError: name 'x' is not defined", "ended as FAILED.", 3),
+        ("RuntimeError: CUDA error: an illegal memory access", "ended as FAILED.", 1),
+        ("OSError: [Errno 5] Input/output error", "ended as FAILED.", 1),
+        ("step 1/10\noom_kill", "ended as FAILED, out of memory.", 1),
+    ],
+)
+def test_after_a_mistake_in_the_code_there_is_no_other_attempt(
+    executor, plugin, tmp_path, log: str, message: str, attempt: int
+):
+    said = []
+    jobs = SimpleNamespace(record_out_of_memory=lambda rule, wildcards: None)
+    executor.workflow = SimpleNamespace(globals={"JOBS": jobs})
+    executor.report_job_error = lambda active, msg, aux_logs: said.append(msg)
+    file = tmp_path / "job.log"
+    file.write_text(f"{log}\n")
+    active = failed_job(plugin, str(file))
+    executor.report_failure(active, "FAILED")
+    assert said == [f"SLURM-job '7' {message} "]
+    assert active.job.attempt == attempt
+
+
+@pytest.mark.parametrize(
+    ("refusal", "attempt"),
+    [
+        ("sbatch: error: invalid partition specified: gpux", 3),
+        ("sbatch: error: QOSMaxSubmitJobPerUserLimit", 1),
+    ],
+)
+def test_what_slurm_refuses_is_not_submitted_again(
+    executor, plugin, monkeypatch, refusal: str, attempt: int
+):
+    said = []
+    monkeypatch.setattr(executor, "report_job_error", lambda active, msg: said.append(msg))
+    executor.tried_since = {}
+    active = failed_job(plugin)
+    executor._report_job_error_threadsafe(active, refusal)
+    assert (said, active.job.attempt) == ([refusal], attempt)
 
 
 @pytest.mark.faults

@@ -212,6 +212,38 @@ def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
     assert len(jobs_of(cluster, submitted)) == before
 
 
+@pytest.mark.faults
+def test_a_job_that_can_never_run_has_one_attempt(
+    submitted: Project, cluster: Cluster, tmp_path: Path
+):
+    """A partition does not exist, another one has shorter jobs, and the code of a third one is
+    wrong.
+    """
+    made = submitted.root / CUT[0]
+    shutil.move(made, tmp_path)
+    partitions = ("train:slurm_partition=nowhere", "analyse:slurm_partition=short")
+    run = RUNS[0].replace("seed-", "seed-9")
+    evaluation = submitted.root / "workflow_scripts/commands/evaluate.py"
+    code = evaluation.read_text()
+    before = len(jobs_of(cluster, submitted))
+    evaluation.write_text(f"{code}\n\nundefined_name()\n")
+    (submitted.root / CUT[1]).unlink()
+    try:
+        targets = (*scores(run), *CUT[:2])
+        done = reproduce(submitted, cluster, "--set-resources", *partitions, "--", *targets)
+    finally:
+        evaluation.write_text(code)
+    assert done.returncode == 1
+    failed = [line.split(" failed")[0] for line in done.stderr.splitlines() if "✗" in line]
+    assert sorted(line.split()[1] for line in failed) == ["analyse", "evaluate", "train"]
+    assert "SLURM refused it: sbatch: error: invalid partition specified: nowhere" in done.stderr
+    assert "NameError: name 'undefined_name' is not defined" in done.stderr
+    # The refused one is no job.
+    assert len(jobs_of(cluster, submitted)) == before + 2
+    repaired = reproduce(submitted, cluster, *CUT[:2])
+    assert repaired.returncode == 0, repaired.stderr
+
+
 def test_errors_show_their_reasons_logs_and_jobs(
     submitted: Project, cluster: Cluster, tmp_path: Path
 ):

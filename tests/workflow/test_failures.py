@@ -17,9 +17,20 @@ from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 RUN = {"scale": "full", "task": "idm", "method": "gemma-2b", "variant": "ft", "seed": "seed-1"}
 
 
-def failed(rule: str, message: str = "", slurm_state: str = "", **wildcards: str) -> FailedJob:
+def failed(
+    rule: str,
+    message: str = "",
+    slurm_state: str = "",
+    was_killed: bool = False,
+    **wildcards: str,
+) -> FailedJob:
     return FailedJob(
-        rule=rule, wildcards=wildcards, message=message, log=["a.log"], slurm_state=slurm_state
+        rule=rule,
+        wildcards=wildcards,
+        message=message,
+        log=["a.log"],
+        slurm_state=slurm_state,
+        was_killed=was_killed,
     )
 
 
@@ -51,6 +62,16 @@ def job(rule: str, *needed: SnakemakeJob, **wildcards: str) -> SnakemakeJob:
             failed("train", "step 10/4,000", "OUT_OF_MEMORY", **RUN),
             "out of memory",
             "train idm/gemma-2b/ft/seed-1 ran out of memory",
+        ),
+        (
+            failed("train", "step 10/4,000", "FAILED, out of memory", **RUN),
+            "out of memory",
+            "train idm/gemma-2b/ft/seed-1 ran out of memory",
+        ),
+        (
+            failed("train", "step 10/4,000", was_killed=True, **RUN),
+            "killed",
+            "train idm/gemma-2b/ft/seed-1 was killed, probably because memory was full",
         ),
         (
             failed("train", "error: idm: the GPU's memory is full; lower it", **RUN),

@@ -3,6 +3,7 @@ which continues.
 """
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -86,6 +87,17 @@ def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training
     assert saved_state(long_run.root)
     assert not list((long_run.root / ".snakemake").glob("locks/*"))
     assert {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
+
+
+@pytest.mark.faults
+def test_a_killed_training_is_said_to_be_killed(long_run):
+    """SIGKILL, as from the kernel when memory is full: its log ends with a line of progress."""
+    process = started(long_run)
+    os.kill(find_trainer(long_run), signal.SIGKILL)
+    said = wait_for_end_of(process)
+    assert process.returncode == 1
+    killed = "it was killed, as the system does when memory is full (--cores 1 needs less)"
+    assert re.search(rf"^    {re.escape(killed)}; its last line: \S", said, re.MULTILINE)
 
 
 @pytest.mark.faults

@@ -31,6 +31,17 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("--seed 3", "there is no option --seed; write --config seeds=[3]"),
         ("--gpu-speed 0.3", "there is no option --gpu-speed; write --config gpu_speed=VALUE"),
+        (
+            "--learning-rate 0.1",
+            "there is no option --learning-rate; training.learning_rate is set in catalogue/, and no "
+            "call changes it; with another value write a variant of your own: docs/adding.md#a-method",
+        ),
+        (
+            "--zzz",
+            "there is no option --zzz; its own are --papers, --scale, --claim, --budget, "
+            "--finish-within, --finished, --yes, --export-weights, all others Snakemake's: "
+            ".venv/bin/snakemake --help",
+        ),
         ("--claims lrf/a", "there is no option --claims; did you mean '--claim'?"),
         ("--finish-withn=5m", "there is no option --finish-withn; did you mean '--finish-within'?"),
     ],

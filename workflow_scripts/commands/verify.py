@@ -108,12 +108,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print what was checked and one line per fault.
 
-    Raises UserError if there are faults, for an unknown name, and for a broken file.
+    Raises UserError if there are faults, for an unknown name, for an option that does not apply to
+    it, and for a broken file.
     """
     path = Path(args.name)
     catalogue = load_catalogue()
     if has_own_results(path):
         raise UserError(explain_own_results(path))
+    if args.claims and not is_export(path):
+        raise UserError(f"--claims is for committed results: `verify {COMMITTED.path} --claims`")
+    if args.all and (path.exists() or args.name not in catalogue.papers):
+        paper = next(iter(catalogue.papers))
+        raise UserError(f"--all is for a paper: `verify {paper} --all`; leave it out here")
     if is_export(path):
         verify_export(catalogue, ExportFolder(path), args.claims)
     elif path.exists():

@@ -151,6 +151,25 @@ def list_kinds_that_read(section: str, key: str) -> list[str]:
     return kinds
 
 
+def find_setting(key: str) -> str | None:
+    """Return a setting of that name as `<section>.<key>`; None if no section has one."""
+    for section in SECTIONS:
+        if any(key in settings_class.model_fields for settings_class in _list_classes(section)):
+            return f"{section}.{key}"
+    return None
+
+
+def _list_classes(section: str) -> list[type[StrictModel]]:
+    """List the classes that a section of the settings can have."""
+    if section in FIXED:
+        return [FIXED[section]]
+    if section in NAMED:
+        group = NAMED[section]
+        found = [find_settings_class(group, name) for name in list_packages(group)]
+        return [settings_class for settings_class in found if settings_class]
+    return [getattr(load_kind_settings(kind), section) for kind in list_packages("tasks")]
+
+
 @contextmanager
 def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
     """Put file, line and entry of the key that it names before each problem of a UserError.

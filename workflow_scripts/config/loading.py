@@ -9,7 +9,13 @@ from typing import Any
 
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import list_files
-from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
+from workflow_scripts.common.validation import (
+    describe_unknown,
+    find_close_name,
+    locate,
+    parse_as,
+    suggest_name,
+)
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
 from workflow_scripts.config.analysis_plan import (
@@ -77,7 +83,12 @@ def load_config(
     for key in set_keys:
         option = name_option(overrides or (), key)
         known = known_scales if key == "scale" else known_papers
-        _check_option(option, key, content[key], known, problems)
+        value = content[key]
+        if key == "claims" and isinstance(value, list) and value:
+            value = _check_claim_papers(root, option, value, problems)
+            if not value:
+                continue
+        _check_option(option, key, value, known, problems)
     from_file = {key: value for key, value in content.items() if key not in set_keys}
     scale = from_file.get("scale")
     if isinstance(scale, str) and scale not in known_scales:
@@ -129,6 +140,37 @@ def _check_option(
             # The option says which key it is.
             own_line = re.sub(rf"key '{key}(\.\d+)?' is ", "", line) if is_own_option else line
             problems.add(own_line)
+
+
+def _check_claim_papers(
+    root: str | Path, option: str, names: list[Any], problems: ErrorList
+) -> list[Any]:
+    """Return the claims without those that name no paper.
+
+    Adds for each of these the claim that was probably meant.
+    """
+    complete = []
+    for name in names:
+        if not isinstance(name, str) or "/" in name:
+            complete.append(name)
+            continue
+        close = _find_full_claim_name(read_catalogue(str(root), os.getcwd()), name)
+        advice = "write <paper>/<claim>, such as lrf/lrf-over-transformer-cter-instance"
+        if close:
+            advice = f"did you mean '{close}'?"
+        problems.add(f"{option}: '{name}' names no paper; {advice}")
+    return complete
+
+
+def _find_full_claim_name(catalogue: Catalogue, name: str) -> str | None:
+    """Return `<paper>/<claim>` of the claim that is called so, or nearly so; None without one."""
+    full_names: list[str] = []
+    for paper, content in catalogue.papers.items():
+        full_names += [f"{paper}/{claim}" for claim in content.claims_by_name]
+    for full_name in full_names:
+        if full_name.endswith(f"/{name}"):
+            return full_name
+    return find_close_name(name, full_names)
 
 
 def _find_unknown_papers(key: str, names: Any, known_papers: list[str]) -> list[str]:

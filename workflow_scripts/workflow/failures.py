@@ -16,10 +16,15 @@ ENDS = {
     "gated": "is gated",
     "download failed": "could not be downloaded",
     "out of memory": "ran out of memory",
+    "killed": "was killed, probably because memory was full",
     "time limit": "reached its time limit",
     "failed": "failed",
 }
-ENDS_OF_SEVERAL = ENDS | {"gated": "are gated", "time limit": "reached their time limit"}
+ENDS_OF_SEVERAL = ENDS | {
+    "gated": "are gated",
+    "killed": "were killed, probably because memory was full",
+    "time limit": "reached their time limit",
+}
 NOT_STARTED = Cause(word="not started", sentence="not started yet")
 
 JobKey = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
@@ -34,6 +39,7 @@ class FailedJob(StrictModel):
     """A job that has failed.
 
     message: the last line of its log. slurm_state: how its job on a cluster ended, if it had one.
+    was_killed: by SIGKILL, on the machine of the call.
     """
 
     rule: str
@@ -41,6 +47,7 @@ class FailedJob(StrictModel):
     message: str
     log: list[str]
     slurm_state: str
+    was_killed: bool
 
     @property
     def key(self) -> JobKey:
@@ -82,8 +89,10 @@ class FailedJob(StrictModel):
         message = self.message.lower()
         if self.slurm_state.startswith("OUT_OF_ME") or "memory is full" in message:
             return "out of memory"
-        if "out of memory" in message:
+        if "out of memory" in message or "out of memory" in self.slurm_state:
             return "out of memory"
+        if self.was_killed:
+            return "killed"
         if self.slurm_state.startswith("TIMEOUT"):
             return "time limit"
         if self.rule == "fetch_model" and "is gated" in message:

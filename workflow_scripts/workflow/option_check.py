@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from workflow_scripts.common.validation import find_close_name, suggest_name
+from workflow_scripts.config.layers import find_setting
 from workflow_scripts.config.overrides import OPTIONS
 from workflow_scripts.config.schema import Config, describe_strange_key
 from workflow_scripts.workflow.resource_check import find_wrong_resources
@@ -21,6 +22,9 @@ OWN_OPTIONS = (
     "--finished",
     "--yes",
     "--export-weights",
+)
+KNOWN_OPTIONS = (
+    f"its own are {', '.join(OWN_OPTIONS)}, all others Snakemake's: .venv/bin/snakemake --help"
 )
 OPTION = re.compile(r"--[\w-]+")
 UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)")
@@ -41,19 +45,31 @@ def suggest_option(message: str) -> str | None:
         return None
     from snakemake.cli import get_argument_parser
 
-    setting = suggest_setting(found[1])
-    if setting:
-        return f"there is no option {found[1]}; write {setting}"
-    known = [*OWN_OPTIONS, *OPTION.findall(get_argument_parser().format_usage())]
-    return f"there is no option {found[1]}; {suggest_name(found[1], known)}"
+    option = found[1]
+    advice = suggest_setting(option)
+    if not advice:
+        snakemake_options = OPTION.findall(get_argument_parser().format_usage())
+        close = find_close_name(option, [*OWN_OPTIONS, *snakemake_options])
+        advice = f"did you mean '{close}'?" if close else KNOWN_OPTIONS
+    return f"there is no option {option}; {advice}"
 
 
 def suggest_setting(option: str) -> str | None:
-    """Return how a call sets the key of config.yaml that an option names; None if it names none."""
+    """Say how to set what an option names: a key of config.yaml, or a setting of trainings.
+
+    None if it names neither.
+    """
     name = option.lstrip("-").replace("-", "_")
     for key in Config.model_fields.keys() - OPTIONS.keys():
         if name in (key, key.removesuffix("s")):
-            return "--config seeds=[3]" if key == "seeds" else f"--config {key}=VALUE"
+            value = "[3]" if key == "seeds" else "VALUE"
+            return f"write --config {key}={value}"
+    setting = find_setting(name)
+    if setting:
+        return (
+            f"{setting} is set in catalogue/, and no call changes it; with another value write a "
+            "variant of your own: docs/adding.md#a-method"
+        )
     return None
 
 

@@ -45,6 +45,7 @@ BLOCKING_REASONS = {
     "QOSMaxWallDurationPerJobLimit",
     "launch_failed_requeued_held",
 }
+NEVER_STARTS = "CANCELLED: SLURM would never start it"
 # The same: more than an account or a QOS allows one job, such as QOSMaxMemoryPerJob.
 LIMIT_OF_A_JOB = re.compile(r"(Assoc|QOS)(Max\w+PerJob(Limit)?|Min(Cpu|GRES|Memory)\w*)")
 # The time that an account or a QOS may use is used up. The job starts when there is more of it.
@@ -66,10 +67,20 @@ MAX_SILENCE_SECONDS = 24 * 3600
 MAX_SUBMIT_SECONDS = 3600
 
 
-# What SLURM, the kernel's shell or a command says of a job without enough memory.
-NO_MEMORY = re.compile(
-    r"oom.?kill|out of memory|exceeded (job |step )?memory limit|\bKilled\b", re.IGNORECASE
+# What SLURM or a command says of a job without enough memory.
+NO_MEMORY = re.compile(r"oom.?kill|out of memory|exceeded (job |step )?memory limit", re.IGNORECASE)
+# What a shell and Snakemake say where the kernel ended a command; SLURM's own end does the same.
+KILLED = re.compile(r"\bKilled\b|SIGKILL|exit status 137\b")
+ENDED_BY_SLURM = ("CANCELLED", "PREEMPTED", "TIMEOUT")
+# Refusals of sbatch that another submission may not meet: more jobs are queued than allowed.
+QUEUE_IS_FULL = ("submit limit", "MaxSubmit")
+# The last line of a command that would fail again: a mistake in the code.
+MISTAKE = re.compile(
+    r"(AssertionError|AttributeError|ImportError|IndexError|KeyError|ModuleNotFoundError|NameError"
+    r"|NotImplementedError|SyntaxError|TypeError|ValueError|ZeroDivisionError)\b"
 )
+# Below what a command says, Snakemake adds to SLURM's log the command and its own message.
+READ_BYTES = 16_384
 STOPPED = "stopped at step"  # what a training says that has saved its state after a signal
 
 
@@ -91,7 +102,7 @@ def read_tail(log: str) -> str:
     """Return the end of a log file; empty if there is no such file."""
     try:
         with open(log, "rb") as stream:
-            stream.seek(max(0, Path(log).stat().st_size - 4096))
+            stream.seek(max(0, Path(log).stat().st_size - READ_BYTES))
             return stream.read().decode(errors="replace").strip()
     except OSError:
         return ""
@@ -104,7 +115,26 @@ def ran_out_of_memory(end: str, logs: Iterable[str]) -> bool:
     """
     if end.startswith("OUT_OF_ME"):
         return True
-    return any(NO_MEMORY.search(read_tail(log)) for log in logs)
+    tails = [read_tail(log) for log in logs]
+    if any(NO_MEMORY.search(tail) for tail in tails):
+        return True
+    if end.startswith(ENDED_BY_SLURM):
+        return False
+    return any(KILLED.search(tail) for tail in tails)
+
+
+def is_mistake(logs: Iterable[str]) -> bool:
+    """Return whether the last line of a job's own log is an error that would come again."""
+    for log in logs:
+        lines = read_tail(log).splitlines()
+        if lines and MISTAKE.match(lines[-1]):
+            return True
+    return False
+
+
+def end_attempts(job: JobExecutorInterface) -> None:
+    """Let Snakemake count this attempt of a job as the last one."""
+    job.attempt = job.restart_times + 1
 
 
 class Executor(SlurmExecutor):
@@ -164,13 +194,16 @@ class Executor(SlurmExecutor):
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Repeat a submission that SLURM did not answer, unless SLURM has the job.
 
-        The upstream executor counts it as a failed job. Then every job that is ready meanwhile
+        What SLURM refuses, such as an unknown partition, it would refuse again. The upstream
+        executor counts a missing answer as a failed job. Then every job that is ready meanwhile
         loses all its attempts.
         """
         job = job_info.job
         since = self.tried_since.setdefault(job.jobid, time.monotonic())
         is_late = time.monotonic() - since > MAX_SUBMIT_SECONDS
         if is_late or not any(text in msg for text in NO_ANSWER):
+            if not is_late and not any(text in msg for text in QUEUE_IS_FULL):
+                end_attempts(job)
             super()._report_job_error_threadsafe(job_info, msg)
             return
         time.sleep(POLL_SECONDS)
@@ -222,15 +255,20 @@ class Executor(SlurmExecutor):
     def report_failure(self, active: SubmittedJobInfo, end: str) -> None:
         """Report a job that has failed.
 
-        If it ran out of memory or of time, its next attempt gets twice as much of it.
+        If it ran out of memory or of time, its next attempt gets twice as much of it. There is no
+        other attempt of a job that can never start, and after a mistake in the code.
         """
         log = (active.aux or {}).get("slurm_logfile")
         logs = [str(log)] if log else []
         jobs = self.workflow.globals["JOBS"]
         if ran_out_of_memory(end, [*active.job.log, *logs]):
             jobs.record_out_of_memory(active.job.rule.name, active.job.wildcards)
+            if not end.startswith("OUT_OF_ME"):
+                end += ", out of memory"
         elif end.startswith("TIMEOUT"):
             jobs.record_time_limit(active.job.rule.name, active.job.wildcards)
+        elif end.startswith(NEVER_STARTS) or is_mistake(active.job.log):
+            end_attempts(active.job)
         message = f"SLURM-job '{active.external_jobid}' ended as {end}. "
         self.report_job_error(active, msg=message, aux_logs=logs)
 
@@ -296,10 +334,7 @@ class Executor(SlurmExecutor):
             self.warn_of_budget(reason)
         if job.state == "PENDING" and never_starts(reason):
             run_slurm_command("scancel", number)
-            return (
-                f"CANCELLED: SLURM would never start it ({reason}); "
-                "docs/cluster.md says how to request less"
-            )
+            return f"{NEVER_STARTS} ({reason}); docs/cluster.md says how to request less"
         if job.state in ALIVE:
             return None
         return job.state

@@ -57,6 +57,8 @@ SLURM_ACCOUNT = re.compile(
     r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)"
 )
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
+# What a shell says of a command that got SIGKILL, in Snakemake's message about it.
+KILLED = re.compile(r"exit status 137\b|SIGKILL")
 # A line of a traceback, and how much of the end of a log is searched for one.
 TRACEBACK = "Traceback (most recent call last):"
 TRACEBACK_LINE = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
@@ -78,6 +80,7 @@ CHANGES = {
     "Software environment definition has changed": "its environment changed",
 }
 WHY = ".venv/bin/python -m workflow_scripts why"
+NOTHING = "it logged nothing"
 # What a training logs that has saved its state after a signal.
 STOPPED = "stopped at step"
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
@@ -126,6 +129,7 @@ class Job:
     command: str
     message: str = ""  # why it failed
     slurm_state: str = ""  # how its job on a cluster ended
+    was_killed: bool = False  # by SIGKILL, on this machine
     started: float = field(default_factory=time.monotonic)
     announced: float = field(default_factory=time.time)
 
@@ -176,6 +180,21 @@ class Job:
         message = self.read_last_line()
         place = find_place(self.read_end(TRACEBACK_BYTES))
         return f"{place}: {message}" if place else message
+
+    def describe_failure(self) -> str:
+        """Return the message; of a job that was ended from outside first by what."""
+        state = self.slurm_state.lower()
+        if self.message.startswith("error:"):
+            return self.message  # it has said so itself
+        if "out of memory" in state or state.startswith("out_of_me"):
+            end = "it ran out of memory"
+        elif state.startswith("timeout"):
+            end = "it reached its time limit"
+        elif self.was_killed:
+            end = "it was killed, as the system does when memory is full (--cores 1 needs less)"
+        else:
+            return self.message
+        return end if self.message == NOTHING else f"{end}; its last line: {self.message}"
 
     def read_progress(self) -> str:
         """Read the last line that the job logged, or that it waits.
@@ -335,6 +354,7 @@ class LogHandler(LogHandlerBase):
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         self.shown_reasons: set[tuple[str, ...]] = set()  # of failed jobs
+        self.kills: list[str] = []  # what Snakemake said of commands that were killed
         # of a dry run, each with the reason
         self.jobs_to_run: list[tuple[Job, str]] = []
         self.has_changes = False  # whether one of them has a result, of which something changed
@@ -442,7 +462,8 @@ class LogHandler(LogHandlerBase):
         if refusal:
             job.message = f"SLURM refused it: {' '.join(refusal[1].split())}"
         else:
-            job.message = job.read_failure() or "it logged nothing"
+            job.message = job.read_failure() or NOTHING
+            job.was_killed = any(job.command in text for text in self.kills)
         end = SLURM_END.search(report)
         if end:
             job.slurm_state = end[2]
@@ -452,7 +473,7 @@ class LogHandler(LogHandlerBase):
             return
         self.shown_reasons.add(job.reason)
         self.console.print(line)
-        self.console.print(f"    {escape(job.message)}")
+        self.console.print(f"    {escape(job.describe_failure())}")
         if end:
             self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
@@ -463,7 +484,10 @@ class LogHandler(LogHandlerBase):
         """Show an exception; of a UserError only its message, without the traceback."""
         text = record.getMessage()
         if "CalledProcessError in" in text:
-            return  # show_failed_job has shown it
+            # show_failed_job shows it.
+            if KILLED.search(text):
+                self.kills.append(text)
+            return
         has_shown_why = self.failed or self.cancelled
         if has_shown_why and text.startswith("WorkflowError:\nAt least one job"):
             return
@@ -548,6 +572,7 @@ class LogHandler(LogHandlerBase):
                 "message": job.message,
                 "log": job.log,
                 "slurm_state": job.slurm_state,
+                "was_killed": job.was_killed,
             }
             failed_jobs.append(failed_job)
         FAILED_JOBS.write_text(json.dumps(failed_jobs, indent=1), encoding="utf-8")

@@ -487,3 +487,21 @@ def test_answers_under_an_intervention_that_give_another_score_are_an_error(chec
     place = "exact_match of test/all/vocabulary/cap/1/max"
     assert error.startswith(f"error: sst/gpt2-small/carma/seed-101: {place}/")
     assert error.endswith(", by its predictions 75 (and 1 more scores)")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["cat", "--claims"],
+            "error: --claims is for committed results: `verify results/reference/small --claims`",
+        ),
+        (
+            ["lrf/lrf-over-matched-addjump", "--all"],
+            "error: --all is for a paper: `verify carma --all`; leave it out here",
+        ),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused(checkout, capsys, words: list[str], message: str):
+    assert main(["verify", *words]) == 1
+    assert capsys.readouterr().err.splitlines() == [message]
