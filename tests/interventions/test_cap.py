@@ -166,8 +166,14 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
                 of_labels = labels[found[:, labels].argmax(-1)].tolist()
                 expected.setdefault((layer, pooling, "labels"), []).extend(of_labels)
     for rows in (1, 13, 1024):
-        found = predict_with_cap(model, batches, [3, 1], labels=labels, rows=rows)
+        answered: list[int] = []
+        found = predict_with_cap(
+            model, batches, [3, 1], labels=labels, rows=rows, advance=answered.append
+        )
         assert {key: value.tolist() for key, value in found.items()} == expected
+        # Of each batch first those that CAP does not change, then each pass.
+        passes = {1: 6, 13: 4, 1024: 3}[rows]
+        assert sum(answered) == 9 and len(answered) == 3 + passes
     with torch.no_grad():
         logits = [
             model(batch.ids).logits[range(len(batch.ids)), (batch.words >= 0).sum(1) - 1]

@@ -100,13 +100,15 @@ def predict_with_cap(
     poolings: Sequence[str] = POOLINGS,
     labels: Tensor | None = None,
     rows: int = 1024,
+    advance: Callable[[int], object] | None = None,
 ) -> dict[PooledReadout, Tensor]:
     """Predict the token after the last word of each of N items: int64 [N] on the CPU.
 
     The readout `vocabulary` compares all tokens; `labels`, if token ids [C] are given, only these.
     batches: objects with right-padded `ids` and `words` [B, S] (see `group_tokens`). layers: blocks
-    whose input is pooled. rows: of a pass over pooled items, to limit memory. Raises UserError for
-    an unknown layer or an item without words.
+    whose input is pooled. rows: of a pass over pooled items, to limit memory. advance: called with
+    the number of items that a pass has answered. Raises UserError for an unknown layer or an item
+    without words.
     """
     readouts: dict[str, Tensor | None] = {"vocabulary": None}
     if labels is not None:
@@ -120,9 +122,13 @@ def predict_with_cap(
         for readout, token_ids in readouts.items():
             without_cap = _choose(run.logits, token_ids)
             answers[readout] = without_cap.repeat(len(run.layers), len(poolings), 1)
+        if advance:
+            advance(int((~run.touched).sum()))
         for items, logits in run.run_suffixes(rows):
             for readout, token_ids in readouts.items():
                 answers[readout][:, :, items.cpu()] = _choose(logits, token_ids)
+            if advance:
+                advance(len(items))
         for key, parts in predicted.items():
             layer = run.layers.index(key.layer)
             pooling = run.poolings.index(key.pooling)

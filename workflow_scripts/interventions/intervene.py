@@ -236,12 +236,16 @@ def evaluate_cap(
     def make_batches() -> Iterator[PromptBatch]:
         for rows in buckets:
             yield subject.prompts.make_batch(rows).to(subject.device)
-            subject.reporter.advance(passes * len(rows))
+
+    def advance(items: int) -> None:
+        subject.reporter.advance(passes * items)
 
     labels = None
     if "labels" in subject.readouts:
         labels = torch.from_numpy(subject.labels)
-    predicted = predict_with_cap(subject.model, make_batches(), layers, poolings, labels)
+    predicted = predict_with_cap(
+        subject.model, make_batches(), layers, poolings, labels, advance=advance
+    )
     order = np.concatenate(buckets)
     for (layer, pooling, readout), ids in predicted.items():
         answers = np.empty(len(ids), np.int64)

@@ -296,7 +296,8 @@ def restore_earlier(limit: float, jobs: JobInputs) -> None:
         return
     line = "1 earlier result fits" if count == 1 else f"{count} earlier results fit"
     if mode == "count":
-        line += f"; ./reproduce takes {'it' if count == 1 else 'them'} back first"
+        them = "it" if count == 1 else "them"
+        line += f"; ./reproduce takes {them} back first, and runs fewer jobs than -n lists"
     else:
         line += " and is taken back" if count == 1 else " and are taken back"
     print(line, file=sys.stderr, flush=True)
