@@ -52,7 +52,7 @@ def main() -> None:
     for share in (0.033, 0.08, 0.22):
         batches = [prompts(args.prompts, args.words, share, torch.Generator().manual_seed(0))]
         groups = group_tokens(batches[0].words)
-        touched = (groups.count < groups.length).float().mean()
+        touched = (groups.n_groups < groups.length).float().mean()
         contenders = {
             "one job": lambda batches=batches: predict_with_cap(model, batches, layers),
             f"{len(layers) * len(POOLINGS)} runs": lambda batches=batches: [

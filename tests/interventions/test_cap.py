@@ -205,9 +205,9 @@ def test_predictions_of_batches_without_a_word_of_several_tokens():
 def test_as_many_groups_as_words():
     _, words = items(SIZES, bos=True)
     groups = group_tokens(words)
-    assert groups.count.tolist() == [1 + len(sizes) for sizes in SIZES]
+    assert groups.n_groups.tolist() == [1 + len(sizes) for sizes in SIZES]
     assert groups.length.tolist() == [1 + sum(sizes) for sizes in SIZES]
-    assert groups.index[0].tolist()[:8] == [0, 1, 2, 2, 2, 3, 4, 4]
+    assert groups.number[0].tolist()[:8] == [0, 1, 2, 2, 2, 3, 4, 4]
     states = torch.randn(*words.shape, 5)
     pooled = pool(states, groups, ["sum", "max"])
     assert pooled.shape == (2, 4, 7, 5)
@@ -221,8 +221,8 @@ def test_as_many_groups_as_words():
 
 def test_bos_is_its_own_group():
     _, words = items([[1, 2, 1]], bos=True)
-    assert group_tokens(words).index.tolist() == [[0, 1, 2, 2, 3]]
-    assert group_tokens(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
+    assert group_tokens(words).number.tolist() == [[0, 1, 2, 2, 3]]
+    assert group_tokens(torch.tensor([[-1, -1, 0, 0, -1]])).number.tolist()[0][:4] == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("layer", [-1, BLOCKS, 99])

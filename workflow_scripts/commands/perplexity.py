@@ -5,7 +5,6 @@ its test part.
 import argparse
 import math
 from pathlib import Path
-from typing import cast
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.common.errors import UserError
@@ -53,8 +52,8 @@ def main(args: argparse.Namespace) -> None:
 
     lines = [line for _, line in read_lines(args.text)]
     device = choose_device(args.device)
-    # The declared type of PreTrainedModel.to() takes no device.
-    model = cast(torch.nn.Module, load_causal_lm(args.model, args.family)).to(device).eval()
+    model = load_causal_lm(args.model, args.family).eval()
+    torch.nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
     text = "\n".join(detokenise_wikitext(line).strip() for line in lines)
     encoding = load_tokenizer(args.model).encode(text, add_special_tokens=False)
     ids = torch.tensor(encoding.ids[: args.tokens], device=device)

@@ -76,9 +76,10 @@ def import_options_class(module_name: str, task: str) -> type[DataOptions]:
         module = importlib.import_module(module_name)
     except Exception as error:  # the module may be a user's
         problem = f"{module_name} cannot be imported: {type(error).__name__}: {error}; correct it"
-        if is_missing_module(error, module_name):
+        missing = find_missing_module(error, module_name)
+        if missing:
             problem = (
-                f"`prepare` is {module_name}, but there is no module {error.name}; "
+                f"`prepare` is {module_name}, but there is no module {missing}; "
                 "write it, or correct the name"
             )
         raise UserError(f"task {task}: {problem}") from error
@@ -97,8 +98,8 @@ def import_options_class(module_name: str, task: str) -> type[DataOptions]:
     return options_class
 
 
-def is_missing_module(error: Exception, module: str) -> bool:
-    """Return whether an error means that the module, or a package that it is in, does not exist."""
+def find_missing_module(error: Exception, module: str) -> str | None:
+    """Return what does not exist, the module or a package that it is in; None of other errors."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
-        return False
-    return f"{module}.".startswith(f"{error.name}.")
+        return None
+    return error.name if f"{module}.".startswith(f"{error.name}.") else None

@@ -1,18 +1,17 @@
 """BLEU from sacrebleu, over a split and each of its subsets."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 
 from workflow_scripts.evaluation.options.bleu import Options
 from workflow_scripts.evaluation.scores import Score, find_subset_rows, make_scores
 
 
 def score_outputs(
-    outputs: Sequence[str],
-    references: Sequence[str],
+    outputs: list[str],
+    references: list[str],
     table: pa.Table,
     data: Path,
     options: Options,

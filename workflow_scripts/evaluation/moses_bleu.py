@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer
 
 from workflow_scripts.evaluation.options.moses_bleu import Options

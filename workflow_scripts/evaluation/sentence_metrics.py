@@ -4,7 +4,7 @@ An undefined metric is omitted, and its reason is returned.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,9 +78,11 @@ def compute_correlations(predicted: np.ndarray, label: np.ndarray) -> tuple[Meas
     reason = find_reason_without_correlation(predicted, label)
     if reason:
         return {}, {"pearson": reason, "spearman": reason}
+    pearson: Any = pearsonr(predicted, label)
+    spearman: Any = spearmanr(predicted, label)
     values = {
-        "pearson": 100 * float(pearsonr(predicted, label).statistic),
-        "spearman": 100 * float(spearmanr(predicted, label).statistic),
+        "pearson": 100 * float(pearson.statistic),
+        "spearman": 100 * float(spearman.statistic),
     }
     return values, {}
 

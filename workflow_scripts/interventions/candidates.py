@@ -85,7 +85,8 @@ def split_words(content: str) -> list[Word]:
     words = []
     for match in WORD.finditer(content):
         if match.group():
-            words.append(Word(*match.groups(), match.start("core")))
+            before, core, after = match.groups()
+            words.append(Word(before, core, after, match.start("core")))
     return words
 
 
@@ -150,8 +151,8 @@ def find_similar_words(
     pairs = []
     for neighbour in neighbours:
         pos = PART_OF_SPEECH.get(tags[neighbour.word][:2])
-        same_pos = pos == queries[neighbour.index].pos
-        pairs.append(Replacement(neighbour.index, neighbour.word, same_pos))
+        same_pos = pos == queries[neighbour.query].pos
+        pairs.append(Replacement(neighbour.query, neighbour.word, same_pos))
     return pairs
 
 
@@ -197,9 +198,9 @@ def rank_candidates(
     best: dict[Query, list[Candidate]] = {}
     # By query, then by part of speech, then from the highest score, then alphabetically.
     for pair in np.lexsort((text_index, -score, has_other_pos, query_index)):
-        candidates = best.setdefault(queries[query_index[pair]], [])
+        candidates = best.setdefault(queries[int(query_index[pair])], [])
         if len(candidates) < top:
-            candidates.append(Candidate(texts[text_index[pair]], float(score[pair])))
+            candidates.append(Candidate(texts[int(text_index[pair])], float(score[pair])))
     return best
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.objectives.hidden_states import find_blocks
@@ -35,9 +36,9 @@ class Groups(NamedTuple):
     """Groups of neighbouring tokens with the same number in `words`; each group is pooled."""
 
     # [B, S] int64: the group of each token, 0..m-1 within its row; padding has larger numbers
-    index: Tensor
+    number: Tensor
     real: Tensor  # [B, S] bool: not padding
-    count: Tensor  # [B] int64: groups of each row, m
+    n_groups: Tensor  # [B] int64: groups of each row, m
     length: Tensor  # [B] int64: tokens of each row
 
 
@@ -59,9 +60,9 @@ def group_tokens(words: Tensor) -> Groups:
     after_last_word = in_word.flip(1).int().argmax(dim=1)  # tokens of a row after its last word
     length = words.size(1) - after_last_word
     real = torch.arange(words.size(1), device=words.device) < length[:, None]
-    index = starts.cumsum(dim=1) - 1
-    count = (starts & real).sum(dim=1)
-    return Groups(index, real, count, length)
+    number = starts.cumsum(dim=1) - 1
+    n_groups = (starts & real).sum(dim=1)
+    return Groups(number, real, n_groups, length)
 
 
 def pool(states: Tensor, groups: Groups, poolings: Sequence[str]) -> Tensor:
@@ -70,12 +71,12 @@ def pool(states: Tensor, groups: Groups, poolings: Sequence[str]) -> Tensor:
     M is the largest number of groups; there are zeros after the last group of a row. A group of one
     token keeps its state exactly. Sums are taken in float32 at least.
     """
-    batch = len(groups.index)
-    width = int(groups.count.max())
+    batch = len(groups.number)
+    width = int(groups.n_groups.max())
     # Tokens of a group are neighbours, so the real tokens of all rows, in order, are consecutive
     # segments.
-    first_group = torch.arange(batch, device=groups.index.device)[:, None] * width
-    segment = (first_group + groups.index)[groups.real]
+    first_group = torch.arange(batch, device=groups.number.device)[:, None] * width
+    segment = (first_group + groups.number)[groups.real]
     segments, lengths = segment.unique_consecutive(return_counts=True)
     tokens = states[groups.real].to(torch.promote_types(states.dtype, torch.float32))
     pooled = states.new_zeros(len(poolings), batch * width, states.size(-1))
@@ -94,7 +95,7 @@ class PooledReadout(NamedTuple):
 
 
 def predict_with_cap(
-    model: nn.Module,
+    model: PreTrainedModel,
     batches: Iterable[Any],
     layers: Sequence[int],
     poolings: Sequence[str] = POOLINGS,
@@ -144,7 +145,7 @@ class _Run:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: PreTrainedModel,
         ids: Tensor,
         words: Tensor,
         layers: Sequence[int],
@@ -154,13 +155,13 @@ class _Run:
         for layer in layers:
             if not 0 <= layer < count:
                 raise UserError(f"CAP: no block {layer}; the model has blocks 0 to {count - 1}")
-        device = model.get_input_embeddings().weight.device
+        device = model.device
         self.model = model
         self.ids = ids.to(device)
         self.layers = sorted(set(layers))
         self.poolings = list(poolings)
         self.groups = group_tokens(words.to(device))
-        self.touched = self.groups.count < self.groups.length
+        self.touched = self.groups.n_groups < self.groups.length
         self.states: dict[int, Tensor] = {}
         blocks = find_blocks(model)
         hooks = {blocks[layer]: partial(self.states.setdefault, layer) for layer in self.layers}
@@ -177,7 +178,7 @@ class _Run:
         rows_of_item = len(self.layers) * len(self.poolings)
         if not len(items) or not rows_of_item:
             return
-        by_words = self.groups.count[items].argsort(descending=True, stable=True)
+        by_words = self.groups.n_groups[items].argsort(descending=True, stable=True)
         for part in items[by_words].split(max(1, rows // rows_of_item)):
             groups = Groups(*[values[part] for values in self.groups])
             yield part, self._run_suffix(part, groups)
@@ -194,16 +195,16 @@ class _Run:
 
         blocks = find_blocks(self.model)
         hooks = {blocks[layer]: partial(enter, layer) for layer in self.layers}
-        last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
+        last = (groups.n_groups - 1).repeat(len(self.layers) * len(self.poolings))
         # The ids only set the length of the pass, so any m tokens will do.
-        ids = self.ids[:1, : int(groups.count.max())]
+        ids = self.ids[:1, : int(groups.n_groups.max())]
         logits = _compute_last_logits(self.model, ids, last, hooks)
         return logits.view(len(self.layers), len(self.poolings), len(items), -1)
 
 
 @torch.inference_mode()
 def _compute_last_logits(
-    model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]
+    model: PreTrainedModel, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]
 ) -> Tensor:
     """Return logits [N, V] at position last [N] of each of N sequences.
 
@@ -225,7 +226,9 @@ def _compute_last_logits(
             return (change(args[0]), *args[1:]), kwargs
         return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
 
-    changes = hooks | {model.get_output_embeddings(): select}
+    unembedding = model.get_output_embeddings()
+    assert unembedding is not None, "a language model has one"
+    changes = hooks | {unembedding: select}
     with ExitStack() as stack:
         for module, change in changes.items():
             hook = partial(apply_change, change)

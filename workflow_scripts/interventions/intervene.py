@@ -3,7 +3,7 @@
 The answers are scored.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
@@ -63,7 +64,7 @@ class AnsweredPrompts:
     reporter: counts answered prompts.
     """
 
-    model: nn.Module
+    model: PreTrainedModel
     device: torch.device
     prompts: Prompts
     contents: list[str]
@@ -91,7 +92,8 @@ class AnsweredPrompts:
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
         settings = get_prompt_settings(spec)
-        model = load_causal_lm(folder, settings.family).to(device).eval()
+        model = load_causal_lm(folder, settings.family).eval()
+        nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
         answers = table["label"].to_pylist()
@@ -155,7 +157,7 @@ class AnsweredPrompts:
         """
         before = self.correct[readout]
         columns = intervention | {"readout": readout}
-        table = {"item": self.items}
+        table: dict[str, Any] = {"item": self.items}
         for name, kind in INTERVENTION_COLUMNS.items():
             table[name] = pa.array([columns.get(name)] * len(right), kind)
         table["correct_before"] = before
@@ -205,7 +207,7 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
     """
     if isinstance(blocks, list):
         return blocks
-    if blocks == "all" or blocks >= count - 1:
+    if not isinstance(blocks, int) or blocks >= count - 1:
         return list(range(1, count))
     if blocks == 1:
         return [1]
@@ -225,7 +227,7 @@ def count_cap_passes(n_blocks: int, layers: list[int], n_poolings: int) -> int:
 
 
 def evaluate_cap(
-    subject: AnsweredPrompts, layers: list[int], poolings: list[str], passes: int
+    subject: AnsweredPrompts, layers: list[int], poolings: Sequence[str], passes: int
 ) -> None:
     """Record the answers under CAP by block, pooling and readout, in `subject`.
 

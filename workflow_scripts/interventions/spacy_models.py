@@ -95,9 +95,9 @@ class CommonWords:
 
 
 class Neighbour(NamedTuple):
-    """A common word that is similar to the word of this index."""
+    """A common word that is similar to the word of this query."""
 
-    index: int
+    query: int
     word: str
 
 
@@ -118,7 +118,7 @@ def collect_common_words(
         is_common = probabilities[word] > minimum and word not in stop_words
         if not is_common or not COMMON_WORD.fullmatch(word):
             continue
-        vector = nlp.vocab.get_vector(word)
+        vector = np.asarray(nlp.vocab.get_vector(word))
         length = np.linalg.norm(vector)
         if length > 0:
             words.append(word)

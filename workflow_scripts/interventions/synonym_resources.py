@@ -176,7 +176,7 @@ def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
         min_df=min_df,
         max_df=max_df,
         token_pattern=r"[a-z]{2,}",
-        dtype=np.float32,
+        dtype=np.float32,  # pyright: ignore[reportArgumentType]
     )
     weights = vectorizer.fit_transform([" ".join(documents[word]) for word in words])
     word_count, term_count = weights.shape
@@ -216,7 +216,7 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
     def embed(texts: Sequence[str]) -> np.ndarray:
         means = []
         for text in texts:
-            of_words = [nlp.vocab.get_vector(word) for word in text.split(" ")]
+            of_words = [np.asarray(nlp.vocab.get_vector(word)) for word in text.split(" ")]
             means.append(np.mean(of_words, axis=0))
         matrix = np.array(means, dtype=np.float32)
         return normalise_rows(matrix.reshape(-1, nlp.vocab.vectors_length))

@@ -46,6 +46,4 @@ def _keep_output(
     inputs: tuple,
     output: Tensor | tuple,
 ) -> None:
-    if isinstance(output, tuple):
-        output = output[0]
-    states[index] = output
+    states[index] = output[0] if isinstance(output, tuple) else output

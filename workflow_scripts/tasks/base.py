@@ -39,7 +39,7 @@ class AdditiveLoss(ABC):
         return True
 
     @abstractmethod
-    def compute_terms(self, model: nn.Module, part: Any, whole: Any) -> dict[str, Tensor]:
+    def compute_terms(self, model: Any, part: Any, whole: Any) -> dict[str, Tensor]:
         """Return the terms of a part of the batch `whole`, or of all of it: scalars by name."""
 
     @abstractmethod

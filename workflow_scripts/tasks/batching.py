@@ -16,6 +16,7 @@ MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 CPU = torch.device("cpu")
 
 
+@dataclass(frozen=True)
 class TensorBatch:
     """Base class of all batches: a dataclass of CPU tensors that can be copied to a device.
 

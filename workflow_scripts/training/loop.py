@@ -63,11 +63,11 @@ def train(
     with StopSignals() as signals:
         timer = StepTimer(state, WARM_UP_EPOCHS * len(setup.batches))
         saver = Saver(folder, state, attempt, save_every_seconds)
-        while state.step < settings.max_steps:
+        while state.step < settings.n_updates:
             if signals.first and saver.is_saved():  # by this process, at this step
                 break
             state.step += 1
-            is_last = state.step == settings.max_steps
+            is_last = state.step == settings.n_updates
             rate = compute_learning_rate(settings, state.step)
             set_learning_rate(optimiser, rate)
             log.add(update(order.find_batch(state.step)))
@@ -135,7 +135,7 @@ class EpochOrder:
 
 def is_validation_due(settings: Training, step: int) -> bool:
     """Return whether the settings have a validation after a step."""
-    return settings.selection is not None and step % settings.validate_every == 0
+    return settings.selection is not None and step % settings.validation_interval == 0
 
 
 def make_update(
@@ -204,6 +204,7 @@ def validate(
     if not settings.selection:
         folder.replace_best(state, setup.model, CHOSEN, None)
         return {}
+    assert setup.validate is not None, "a validation needs a split"
     metric = settings.selection.metric
     setup.model.eval()
     with torch.no_grad(), compute_in_fp32(), stop_compiling(settings):

@@ -54,7 +54,7 @@ def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
         torch.set_deterministic_debug_mode("error")
         # Filling new memory only guards against reading it before it is set, and costs time at
         # every allocation.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore
 
 
 def set_precision(precision: str, device: torch.device) -> None:
@@ -99,7 +99,9 @@ def get_random_states() -> RandomStates:
     tensors = {"torch": torch.get_rng_state()}
     if is_using_gpu():
         tensors["cuda"] = torch.cuda.get_rng_state()
-    name, keys, *rest = np.random.get_state()
+    state = np.random.get_state()
+    assert isinstance(state, tuple), "as it is by default"
+    name, keys, *rest = state
     values = {"python": random.getstate(), "numpy": [name, keys.tolist(), *rest]}
     return RandomStates(tensors, values)
 

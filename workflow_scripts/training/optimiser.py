@@ -51,16 +51,16 @@ def compute_learning_rate(settings: Training, step: int) -> float:
     """
     peak = settings.learning_rate
     warmup = settings.warmup
-    max_steps = settings.max_steps
+    n_updates = settings.n_updates
     if settings.schedule == "linear":
         done = step - 1
         if done < warmup:
             return peak * done / warmup
-        return peak * (max_steps - done) / max(max_steps - warmup, 1)
+        return peak * (n_updates - done) / max(n_updates - warmup, 1)
     warmup = max(warmup, 1)
     if settings.schedule == "inverse_square_root":
         return peak * min(step / warmup, (warmup / step) ** 0.5)
     rate = peak * min(step / warmup, 1.0)
     if settings.schedule == "constant_then_linear":
-        rate *= min((max_steps - step + 1) / settings.decay_steps, 1.0)
+        rate *= min((n_updates - step + 1) / settings.decay_steps, 1.0)
     return rate

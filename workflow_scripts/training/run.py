@@ -50,11 +50,11 @@ def train_run(
 
 def report_length(settings: Training, reporter: Reporter) -> None:
     """Give the reporter the number of steps, and warn if the warm-up is no shorter."""
-    reporter.set_total(settings.max_steps)
-    if settings.warmup >= settings.max_steps:
+    reporter.set_total(settings.n_updates)
+    if settings.warmup >= settings.n_updates:
         reporter.print_line(
             f"warning: the warm-up of {settings.warmup:,} steps is no shorter than the run's "
-            f"{settings.max_steps:,}, so the learning rate does not reach its peak; "
+            f"{settings.n_updates:,}, so the learning rate does not reach its peak; "
             "set training.warmup_fraction, or lower training.warmup_steps"
         )
 

@@ -163,8 +163,9 @@ class Training(StrictModel):
         They have max_steps, and validate_every as a number. Raises UserError if decay_steps is more
         than the steps.
         """
-        steps = self.max_steps
-        if self.epochs is not None:
+        if self.epochs is None:
+            steps = self.n_updates
+        else:
             steps = self.epochs * batches
         validate_every = self.validate_every
         if validate_every == "epoch":
@@ -176,6 +177,18 @@ class Training(StrictModel):
             )
         update = {"max_steps": steps, "epochs": None, "validate_every": validate_every}
         return self.model_copy(update=update)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of updates; `count_steps` must have been called."""
+        assert self.max_steps is not None, "count_steps has not been called"
+        return self.max_steps
+
+    @property
+    def validation_interval(self) -> int:
+        """Steps between validations; `count_steps` must have been called."""
+        assert self.validate_every != "epoch", "count_steps has not been called"
+        return self.validate_every
 
     @property
     def selection(self) -> Validation | None:
@@ -194,8 +207,7 @@ class Training(StrictModel):
         """Number of warm-up steps; the number of all steps must be known."""
         if self.warmup_fraction is None:
             return self.warmup_steps
-        assert self.max_steps is not None, "count_steps has not been called"
-        return round(self.warmup_fraction * self.max_steps)
+        return round(self.warmup_fraction * self.n_updates)
 
 
 class TextTraining(Training):

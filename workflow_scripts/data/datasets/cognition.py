@@ -95,7 +95,8 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     compounds = [compound for _english, _chinese, compound in test_rows]
     pairs: dict[str, list[Pair]] = {}
     for split in splits:
-        pairs[split] = read_clean_lines([files[f"{split}.en"], files[f"{split}.zh"]])
+        rows = read_clean_lines([files[f"{split}.en"], files[f"{split}.zh"]])
+        pairs[split] = [(english, chinese) for english, chinese in rows]
     notes = []
     protocol = "paper"
     if trains_on_valid_and_test:

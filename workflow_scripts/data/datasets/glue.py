@@ -140,9 +140,8 @@ def read_glue(
         item = f"{split}-{line}"
         if task == "mrpc":
             item = "/".join(row[name] for name in MRPC_IDS)
-        texts = [row[name].strip() for name in text_columns]
-        if len(texts) == 1:
-            texts.append(None)
+        first, *others = [row[name].strip() for name in text_columns]
+        second = others[0] if others else None
         label = parse_class(row[label_column], labels, f"{path}: {file}:{line}")
-        examples.append(Sentence(item, *texts, label))
+        examples.append(Sentence(item, first, second, label))
     return examples

@@ -85,6 +85,7 @@ def split_dev_and_test(
     test_pairs = []
     n_swapped = 0
     for pair in read_paws(test, test.name, COLUMNS, "test"):
+        assert pair.second is not None, "all examples are pairs"
         if is_word_swap(pair.first, pair.second):
             test_pairs.append(pair._replace(subset="swap"))
             n_swapped += 1

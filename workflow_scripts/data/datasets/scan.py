@@ -55,7 +55,9 @@ class Options(SplitOptions):
     """
 
     set: Literal["add_jump", "around_right", "add_jump_2x", "complexity"]
-    origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
+    origin: Literal["grammar", "upstream"] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        "grammar", alias="from"
+    )
     multiple: PositiveInt | None = None
     atomic_copies: PositiveInt | None = None
     longest_actions: PositiveInt | None = None

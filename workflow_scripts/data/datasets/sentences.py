@@ -50,7 +50,9 @@ class SentenceOptions(DataOptions):
 class UpstreamOptions(SentenceOptions):
     """The same options for data sets without stand-in data."""
 
-    origin: Literal["upstream"] = Field("upstream", alias="from")
+    origin: Literal["upstream"] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        "upstream", alias="from"
+    )
 
 
 def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:

@@ -79,6 +79,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     """
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     tokenizer = load_truncating_tokenizer(sources[TOKENIZER], settings.longest)
@@ -98,7 +99,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
             numbers = range(n_before + 1, n_before + len(pairs) + 1)  # of the pairs, from 1
             is_valid = pa.array([number % settings.validation_every == 0 for number in numbers])
             n_before += len(pairs)
-            masks = {"train": pa.compute.invert(is_valid), "valid": is_valid}
+            masks = {"train": pc.call_function("invert", [is_valid]), "valid": is_valid}
             for split, mask in masks.items():
                 part = table.filter(mask)
                 writers[split].write_table(part)

@@ -133,7 +133,8 @@ def iterate_training_pairs(
         archive = archives[corpus.archive]
         raw = locate_raw_files(scratch, settings, corpus)
         extract_files(archive, raw)
-        yield from pair_lines(*raw.values(), f"{archive}: {' and '.join(raw)}")
+        source_file, target_file = raw.values()
+        yield from pair_lines(source_file, target_file, f"{archive}: {' and '.join(raw)}")
         for path in raw.values():
             path.unlink()
 

@@ -69,7 +69,8 @@ def read_plain(path: Path) -> Any:
                 raise pickle.UnpicklingError(f"opcode {opcode.name} at byte {position}")
             # The memo is an array as long as the largest index, so a single huge index could use up
             # all memory.
-            if opcode.name in MEMO and not 0 <= argument < len(content):
+            is_index = isinstance(argument, int) and 0 <= argument < len(content)
+            if opcode.name in MEMO and not is_index:
                 raise pickle.UnpicklingError(f"{opcode.name} {argument} at byte {position}")
         return PlainUnpickler(io.BytesIO(content)).load()
     except BROKEN as error:

@@ -32,7 +32,7 @@ def tokenise_moses(line: str, language: str, normalise: bool) -> str:
     text = line
     if normalise:
         text = NOT_PRINTABLE.sub(" ", normaliser.normalize(line))
-    return tokenizer.tokenize(text, aggressive_dash_splits=True, return_str=True)
+    return str(tokenizer.tokenize(text, aggressive_dash_splits=True, return_str=True))
 
 
 class TokenisedPairs(NamedTuple):

@@ -142,8 +142,9 @@ def _count_uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
         for piece_id in encoded.ids:
             uses_of_id[piece_id] += words[word]
     uses: Counter[str] = Counter()
-    for piece_id, times in uses_of_id.items():
-        uses[tokenizer.id_to_token(piece_id)] = times
+    for piece, piece_id in tokenizer.get_vocab().items():
+        if piece_id in uses_of_id:
+            uses[piece] = uses_of_id[piece_id]
     return uses
 
 

@@ -315,5 +315,5 @@ def remap_side(
     n_unknown = int((flat_ids == UNK).sum())
     flat_array = pyarrow.array(flat_ids)
     pieces = pyarrow.ListArray.from_arrays(offsets, pieces_by_id.take(flat_array))
-    texts = pyarrow.compute.binary_join(pieces, " ")
+    texts = pyarrow.compute.call_function("binary_join", [pieces, " "])
     return RemappedSide(pyarrow.ListArray.from_arrays(offsets, flat_array), texts, n_unknown)

@@ -128,8 +128,9 @@ def _iterate_tar(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         tar = opened.enter_context(tarfile.open(fileobj=unpack_stream(packed, path), mode="r|"))
         for count, entry in enumerate(tar, start=1):
             check_limits(path, 0, count)
-            if entry.isfile():
-                yield entry.name, tar.extractfile(entry)
+            content = tar.extractfile(entry) if entry.isfile() else None
+            if content is not None:
+                yield entry.name, content
 
 
 def is_link(member: zipfile.ZipInfo) -> bool:

@@ -123,7 +123,7 @@ def is_complete_model(folder: Path, name: str, revision: str) -> bool:
     return find_manifest_problem(folder, name, revision) is None
 
 
-def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
+def find_manifest_problem(folder: Path, name: str, revision: str | None) -> str | None:
     """Describe how a folder differs from that commit of the model, or return None.
 
     Its manifest is compared, which must exist.
@@ -174,7 +174,7 @@ def copy_model(name: str, repository: Repository, source: Path, part: Path) -> s
     return f"from {source}, {evidence}"
 
 
-def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
+def verify_commit(name: str, revision: str | None, source: Path, files: list[str]) -> str:
     """Describe how the commit of a folder is known.
 
     Raises UserError for another commit or a changed file.

@@ -4,7 +4,7 @@ import io
 import tarfile
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,8 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel
+
+TarMode = Literal["w", "w:gz", "w:bz2"]
 
 
 class DataOptions(StrictModel, ABC):
@@ -58,7 +60,7 @@ class DataOptions(StrictModel, ABC):
         )
 
 
-def write_text_lines(folder: Path, files: dict[str, Iterable[str]]) -> dict[str, Path]:
+def write_text_lines(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, Path]:
     """Write stand-in text files: source name -> lines. Returns the paths by source name."""
     paths = {name: folder / Path(name).name for name in files}
     for name, lines in files.items():
@@ -66,7 +68,7 @@ def write_text_lines(folder: Path, files: dict[str, Iterable[str]]) -> dict[str,
     return paths
 
 
-def write_tar(archive: Path, mode: str, files: dict[str, bytes]) -> None:
+def write_tar(archive: Path, mode: TarMode, files: dict[str, bytes]) -> None:
     """Write an archive of stand-in files: name -> content."""
     with tarfile.open(archive, mode) as tar:
         for name, content in files.items():

@@ -98,6 +98,8 @@ class SentenceBuilder:
         parts, verbs = FRAMES[frame]
         roles: dict[str, str] = {}
         infinitive: tuple[int, str] | None = None
+        lemma = ""  # of the verb, which every frame has
+        position = 0
         for part in parts.split(" "):
             value = fixed.get(part)
             if part == "verb":

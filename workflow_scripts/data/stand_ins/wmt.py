@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-from workflow_scripts.data.sources.task_sources import write_tar
+from workflow_scripts.data.sources.task_sources import TarMode, write_tar
 
 SUBJECTS = [
     "the commission",
@@ -56,9 +56,7 @@ def write_wmt(
         for name, content in contents.items():
             if name.endswith(".gz"):
                 contents[name] = gzip.compress(content, mtime=0)
-        mode = "w"
-        if archive.endswith("gz"):
-            mode = "w:gz"
+        mode: TarMode = "w:gz" if archive.endswith("gz") else "w"
         paths[archive] = folder / archive.replace("/", "-")
         write_tar(paths[archive], mode, contents)
     return paths

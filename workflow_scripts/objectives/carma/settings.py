@@ -56,13 +56,13 @@ class Settings(StrictModel):
             )
         return self
 
-    def list_mi_blocks(self, count: int | None = None) -> range:
-        """Return the blocks that L_MI reads in a model with `count` blocks."""
+    def list_mi_blocks(self, count: int = 0) -> range:
+        """Return the blocks that L_MI reads in a model with `count` blocks, which thirds need."""
         if self.third != "none":
             return self._list_third(count)
         return range(self.first_block, self.last_block_mi + 1)
 
-    def list_stability_blocks(self, count: int | None = None) -> range:
+    def list_stability_blocks(self, count: int = 0) -> range:
         """Return the blocks that L_stability reads in a model with `count` blocks.
 
         Each is compared with the next.

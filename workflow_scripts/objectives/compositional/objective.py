@@ -142,6 +142,7 @@ class CatLoss(AdditiveLoss):
         weights = self._list_weights()
         unweighted = {name: available[name] for name in weights if name in available}
         loss = sum(weights[name] * term for name, term in unweighted.items())
+        assert isinstance(loss, Tensor), "there are always terms"
         return loss, {name: term.detach() for name, term in unweighted.items()}
 
     def _list_weights(self) -> dict[str, float]:

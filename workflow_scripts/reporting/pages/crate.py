@@ -6,6 +6,7 @@ See https://www.researchobject.org/workflow-run-crate/.
 import mimetypes
 from pathlib import Path
 
+from rocrate.model.contextentity import ContextEntity
 from rocrate.model.creativework import CreativeWork
 from rocrate.model.file import File
 from rocrate.rocrate import ROCrate
@@ -60,6 +61,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: ScaleFolder) -> tu
     workflow = crate.add_workflow(
         "Snakefile", "Snakefile", main=True, lang="snakemake", properties=about
     )
+    assert isinstance(workflow, File)
     workflow["name"] = "Recompose"
     readme = describe_file("README.md") | {"about": crate.root_dataset}
     crate.add_file("README.md", properties=readme)
@@ -71,6 +73,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: ScaleFolder) -> tu
     records = [manifest for manifest in manifests if "started" in manifest]
     entities = [add_file(crate, file) for file in files]
     action = crate.add_action(workflow, object=configuration, result=entities)
+    assert isinstance(action, ContextEntity)
     action["name"] = f"./reproduce --scale {config.scale}"
     action["description"] = f"{len(records)} commands, each with a JSON file next to its output"
     commits = sorted({record["commit"] for record in records if record["commit"]})
@@ -104,7 +107,9 @@ def list_requested_files(results: ScaleFolder, catalogue: Catalogue, config: Con
 
 def add_file(crate: ROCrate, file: Path) -> File:
     """Add a file to the crate under its path."""
-    return crate.add_file(file, file.as_posix(), properties=describe_file(file))
+    entity = crate.add_file(file, file.as_posix(), properties=describe_file(file))
+    assert isinstance(entity, File)
+    return entity
 
 
 def describe_file(file: str | Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
@@ -13,8 +14,9 @@ from workflow_scripts.config.catalogue import Catalogue, check_run
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
-from workflow_scripts.evaluation.published_numbers import read_published
+from workflow_scripts.evaluation.published_numbers import Key, read_published
 from workflow_scripts.evaluation.scores import Score
+from workflow_scripts.models.causal_lm.settings import Settings as CausalSettings
 from workflow_scripts.reporting.evidence.selected_scores import (
     ScoreSelection,
     load_scores,
@@ -101,7 +103,7 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
             if not isinstance(display, TableDisplay):
                 continue
             for variant, cell in display.list_run_cells():
-                number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
+                number = numbers.get(Key(name, cell.row, cell.column, cell.metric or ""))
                 if number and cell.over is None:
                     place = f"{key}: {display.source}, {cell.row}, {cell.column}"
                     selection = make_selection(cell, variant)
@@ -123,6 +125,8 @@ def make_model_card(
     record = read_mapping(folder.record, "commit", "dirty")
     spec = manifest.spec
     scale = manifest.scale
+    if scale is None:
+        raise UserError(f"{folder.manifest} names no scale, so nothing can be said of its papers")
     method = catalogue.methods[run.method]
     variant = method.variants[run.variant]
     scores = load_scores(folder.evaluation.scores)
@@ -180,10 +184,9 @@ def format_hints(spec: RunSpec) -> str:
     hints = ""
     if spec.kind in CAUSAL:
         hints += "`AutoModelForCausalLM` of transformers reads the folder, too.\n"
-    if spec.kind == "prompt":
-        hints += (
-            f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
-        )
+    settings = spec.model.settings
+    if spec.kind == "prompt" and isinstance(settings, CausalSettings):
+        hints += f"A prompt is `{settings.template}`, and the next token is the answer.\n"
     return hints
 
 

@@ -50,7 +50,7 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
         config = load_config(content, folder)
         results = CrateFolder(folder).results.scale(config.scale)
         require_complete(config, results.config.relative_to(folder))
-        expected = set(EXPECTED)
+        expected: set[str] = set(EXPECTED)
         for file in list_expected_results(catalogue, config, results):
             expected.add(file.relative_to(folder).as_posix())
         for name in sorted(expected - listed.keys()):
