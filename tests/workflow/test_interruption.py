@@ -321,6 +321,30 @@ def test_code_that_is_edited_during_a_call_is_named_at_its_end(long_run):
 
 
 @pytest.mark.faults
+def test_a_job_that_begins_after_an_edit_is_recorded_as_of_the_edited_code(project):
+    """Of two trainings, one after the other, the first is of the code before the edit."""
+    project.set_demo_steps(1000)
+    targets = [SCORES, SCORES.replace("seed-1", "seed-2")]
+    process = subprocess.Popen(
+        ["./reproduce", "--cores=1", *targets], cwd=project.root, stderr=subprocess.PIPE, text=True
+    )
+    logs = (project.root / f"results/demo/logs/train/{RUN}").parent
+    wait_until(lambda: any("steps" in log.read_text() for log in logs.glob("*.log")))
+    (first,) = (log.stem for log in logs.glob("*.log"))
+    project.change_code("tasks/batching.py")
+    said = wait_for_end_of(process)
+    assert process.returncode == 0
+    assert (
+        "workflow_scripts/tasks/batching.py changed during this call; 2 results are of the edited "
+        "code alone, and recorded so; others can be of different code: ./reproduce -n lists what "
+        "is stale\n"
+    ) in said
+    stale = {(rule, Path(file).parent) for rule, file in project.planned(*targets)}
+    run = Path(TARGET).parent.with_name(first)
+    assert stale == {("train", run), ("train", run / "checkpoint"), ("evaluate", run / "eval")}
+
+
+@pytest.mark.faults
 def test_ctrl_z_suspends_a_training_too(long_run):
     process = started(long_run)
     trainer = find_trainer(long_run)

@@ -10,13 +10,19 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.workflow.code_edits import describe_code_edits, hash_package
+from workflow_scripts.workflow.code_edits import (
+    describe_code_edits,
+    hash_package,
+    list_edited_modules,
+    list_later_outputs,
+)
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,
     parse_call,
 )
 from workflow_scripts.workflow.snakemake_process import collect_stop_signals, run_snakemake
+from workflow_scripts.workflow.written_results import record_written_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +42,7 @@ def main(args: argparse.Namespace) -> None:
     """Run Snakemake, and exit with its code; after a signal n with 128 + n."""
     if args.export_weights and args.finish_within is None:
         raise UserError("--export-weights needs --finish-within, such as --finish-within 25m")
+    started = time.time()
     code_before = hash_package()
     with collect_stop_signals() as received:
         try:
@@ -48,9 +55,11 @@ def main(args: argparse.Namespace) -> None:
             if not received:
                 raise
             code = 1
-    edits = describe_code_edits(code_before)
-    if edits:
-        print(edits, file=sys.stderr)
+    edited = list_edited_modules(code_before)
+    if edited:
+        outputs = list_later_outputs(edited, started)
+        recorded = record_written_results(outputs, get_snakemake_arguments(args)) if outputs else []
+        print(describe_code_edits(edited, len(recorded)), file=sys.stderr)
     sys.exit(128 + received[0] if received else code)
 
 

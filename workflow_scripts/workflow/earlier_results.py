@@ -11,24 +11,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import (
-    digest,
-    hash_file,
-    list_files,
-    read_json,
-    write_atomically,
-    write_json,
-)
-from workflow_scripts.common.result_folders import RESULTS, EarlierFolder, RunFolder
+from workflow_scripts.common.files import hash_file, read_json, write_atomically, write_json
+from workflow_scripts.common.result_folders import RESULTS, EarlierFolder
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
+from workflow_scripts.workflow.snakemake_records import Result, SnakemakeRecords
 
 # In the order of the data flow. Tables, figures and claims take seconds.
 KEPT_STAGES = ("prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse")
@@ -48,90 +41,6 @@ class KeptEntry(StrictModel):
     wildcards: dict[str, str]
     records: dict[str, dict[str, Any]]
     files: dict[str, list[int]]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A result of a job, which may be there or kept."""
-
-    rule: str
-    wildcards: dict[str, str]
-    records: dict[str, dict[str, Any]]
-
-    @property
-    def stage(self) -> str:
-        """The rule, without its distinction of large data."""
-        return self.rule.removesuffix("_large")
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the job."""
-        return locate_record(self.stage, self.wildcards).parent
-
-    @property
-    def params(self) -> list[str]:
-        """The parameters that Snakemake recorded, each as Python's literal."""
-        record = next(iter(self.records.values()), {})
-        return record.get("params") or []
-
-    @cached_property
-    def inputs(self) -> dict[str, str]:
-        """Input -> recorded sha256; without weights, whose sha256 the manifests hold."""
-        record = next(iter(self.records.values()), {})
-        checksums = record.get("input_checksums") or {}
-        return {
-            name: checksum.removeprefix("sha256:")
-            for name, checksum in checksums.items()
-            if not name.endswith(".safetensors")
-        }
-
-    @property
-    def key(self) -> str:
-        """What tells the result from others of the job."""
-        return digest([self.rule, self.wildcards, self.params, self.inputs])
-
-    def list_files(self) -> list[Path]:
-        """List the files of the job that are there."""
-        files = [path for path in list_files(self.folder, "**/*") if path.is_file()]
-        if self.stage == "train":
-            run = RunFolder(self.folder)
-            scores = (run.evaluation.path, run.interventions.path)
-            files = [file for file in files if not any(map(file.is_relative_to, scores))]
-        return [file for file in files if not file.name.startswith(".")]
-
-
-class SnakemakeRecords:
-    """Snakemake's records of the files in this folder."""
-
-    def __init__(self) -> None:
-        from snakemake.persistence.file import FilePersistence
-
-        self._store: Any = FilePersistence(nolock=True, path=Path(".snakemake").absolute())
-
-    def read(self, rule: str, wildcards: dict[str, str], outputs: Iterable[str]) -> Result | None:
-        """Read the result of a job; None unless all its outputs are there and of one making."""
-        records = {}
-        for output in outputs:
-            if not Path(output).exists():
-                return None
-            records[output] = self._store._io_read(self._store._metadata_path, output)
-        made = [(record.get("params"), record.get("input")) for record in records.values()]
-        is_marked = self._store._filter_incomplete_keys(records)
-        if is_marked or None in made[0] or any(content != made[0] for content in made):
-            return None
-        return Result(rule, wildcards, records)
-
-    def start(self, result: Result) -> None:
-        """Mark the outputs as incomplete: a job that is interrupted now is run again."""
-        for output in result.records:
-            self._store._mark_incomplete(output, None)
-
-    def finish(self, result: Result) -> None:
-        """Write the records of a result that is in its place."""
-        for output, record in result.records.items():
-            self._store._io_write(self._store._metadata_path, record, output)
-        for output in result.records:
-            self._store._unmark_incomplete(output)
 
 
 @dataclass

@@ -1,13 +1,13 @@
-"""Record results that were written whole when Snakemake was stopped, before it had seen their end.
+"""Record results that Snakemake would make again, although they are whole and current.
 
 While a job runs, Snakemake marks its outputs as incomplete. A job writes all its outputs at once,
-at its end. If Snakemake is stopped after that, the marks stay, and the job would run again. So
-`snakemake --touch` first records results that are current by their own records.
+at its end. If Snakemake is stopped after that, the marks stay, and the job would run again. After
+an edit of the code during a call, Snakemake's records are of the code before it. So
+`snakemake --touch` records results that are current by their own records.
 """
 
 import subprocess
 import sys
-from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,9 +22,9 @@ from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
 from workflow_scripts.workflow.snakemake_call import parse_call, read_arguments
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob, set_needed_jobs
+from workflow_scripts.workflow.snakemake_records import decode_output_name
 
-# Snakemake's marks: the name of a file is that of the output in Base64, which folders cut into
-# parts where it is too long. All parts but the last begin with @.
+# Snakemake's marks.
 MARKS = Path(".snakemake/incomplete")
 
 
@@ -33,38 +33,49 @@ def list_marked_files() -> list[str]:
     marked = []
     for mark in list_files(MARKS, "**/*"):
         if mark.is_file():
-            parts = mark.relative_to(MARKS).parts
-            encoded = "".join(part.removeprefix("@") for part in parts)
-            marked.append(urlsafe_b64decode(encoded).decode())
+            marked.append(decode_output_name(mark.relative_to(MARKS)))
     return [name for name in marked if Path(name).exists()]
 
 
 def record_written_results(
-    marked: Iterable[str], arguments: list[str], *, is_dry_run: bool = False
+    outputs: Iterable[str], arguments: list[str], *, is_dry_run: bool = False
 ) -> list[SnakemakeJob]:
-    """Record the marked outputs that are whole and current results, and return their jobs.
+    """Record the outputs that are whole and current results, and return their jobs.
 
-    arguments: those of the call of Snakemake that follows. A dry run records none. Raises
-    UserError if Snakemake cannot record them.
+    arguments: those of a call of Snakemake. A dry run records none. Raises UserError if Snakemake
+    cannot record them.
     """
     settings = read_arguments(arguments).config or []
     options = ["--config", *settings] if settings else []
     try:
         config = parse_call(arguments).config
         catalogue = load_catalogue()
-        jobs = set_needed_jobs(list_jobs_to_run(*options, "--", *marked))
+        jobs = set_needed_jobs(list_jobs_to_run(*options, "--", *outputs))
     except UserError:  # no rule makes one of them any more, or the call itself says what is wrong
         return []
-    written = [job for job in jobs if is_written(catalogue, config, job)]
-    outputs = [job.outputs[0] for job in written]
-    if outputs and not is_dry_run:
-        record_as_made(options, outputs)
+    written = select_written(catalogue, config, jobs)
+    if written and not is_dry_run:
+        record_as_made(options, [job.outputs[0] for job in written])
     return written
+
+
+def select_written(
+    catalogue: Catalogue, config: Config, jobs: Iterable[SnakemakeJob]
+) -> list[SnakemakeJob]:
+    """Select the jobs whose results are whole and current, as are those that they read."""
+    is_job_written: dict[SnakemakeJob, bool] = {}
+
+    def check(job: SnakemakeJob) -> bool:
+        if job not in is_job_written:
+            is_job_written[job] = all(map(check, job.needed)) and is_written(catalogue, config, job)
+        return is_job_written[job]
+
+    return [job for job in jobs if check(job)]
 
 
 def is_written(catalogue: Catalogue, config: Config, job: SnakemakeJob) -> bool:
     """Whether the result of a job is whole, current, and made of the inputs that are there."""
-    if job.stage not in RECORDS or job.needed:
+    if job.stage not in RECORDS:
         return False
     record = locate_record(job.stage, job.wildcards)
     outputs = list(map(Path, job.outputs))

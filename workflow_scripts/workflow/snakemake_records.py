@@ -1,0 +1,113 @@
+"""Results of jobs, and Snakemake's own records of them."""
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.files import digest, list_files
+from workflow_scripts.common.result_folders import RunFolder
+from workflow_scripts.workflow.result_patterns import locate_record
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result of a job, which may be there or kept."""
+
+    rule: str
+    wildcards: dict[str, str]
+    records: dict[str, dict[str, Any]]
+
+    @property
+    def stage(self) -> str:
+        """The rule, without its distinction of large data."""
+        return self.rule.removesuffix("_large")
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job."""
+        return locate_record(self.stage, self.wildcards).parent
+
+    @property
+    def params(self) -> list[str]:
+        """The parameters that Snakemake recorded, each as Python's literal."""
+        record = next(iter(self.records.values()), {})
+        return record.get("params") or []
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """Input -> recorded sha256; without weights, whose sha256 the manifests hold."""
+        record = next(iter(self.records.values()), {})
+        checksums = record.get("input_checksums") or {}
+        return {
+            name: checksum.removeprefix("sha256:")
+            for name, checksum in checksums.items()
+            if not name.endswith(".safetensors")
+        }
+
+    @property
+    def key(self) -> str:
+        """What tells the result from others of the job."""
+        return digest([self.rule, self.wildcards, self.params, self.inputs])
+
+    def list_files(self) -> list[Path]:
+        """List the files of the job that are there."""
+        files = [path for path in list_files(self.folder, "**/*") if path.is_file()]
+        if self.stage == "train":
+            run = RunFolder(self.folder)
+            scores = (run.evaluation.path, run.interventions.path)
+            files = [file for file in files if not any(map(file.is_relative_to, scores))]
+        return [file for file in files if not file.name.startswith(".")]
+
+
+class SnakemakeRecords:
+    """Snakemake's records of the files in this folder."""
+
+    def __init__(self) -> None:
+        from snakemake.persistence.file import FilePersistence
+
+        self._store: Any = FilePersistence(nolock=True, path=Path(".snakemake").absolute())
+
+    def read(self, rule: str, wildcards: dict[str, str], outputs: Iterable[str]) -> Result | None:
+        """Read the result of a job; None unless all its outputs are there and of one making."""
+        records = {}
+        for output in outputs:
+            if not Path(output).exists():
+                return None
+            records[output] = self._store._io_read(self._store._metadata_path, output)
+        made = [(record.get("params"), record.get("input")) for record in records.values()]
+        is_marked = self._store._filter_incomplete_keys(records)
+        if is_marked or None in made[0] or any(content != made[0] for content in made):
+            return None
+        return Result(rule, wildcards, records)
+
+    def start(self, result: Result) -> None:
+        """Mark the outputs as incomplete: a job that is interrupted now is run again."""
+        for output in result.records:
+            self._store._mark_incomplete(output, None)
+
+    def finish(self, result: Result) -> None:
+        """Write the records of a result that is in its place."""
+        for output, record in result.records.items():
+            self._store._io_write(self._store._metadata_path, record, output)
+        for output in result.records:
+            self._store._unmark_incomplete(output)
+
+    def list_recent_outputs(self, since: float) -> Iterator[str]:
+        """Yield the outputs whose records were written since a time, in seconds since 1970."""
+        folder = Path(self._store._metadata_path)
+        for file in list_files(folder, "**/*"):
+            if file.is_file() and file.stat().st_mtime >= since:
+                yield decode_output_name(file.relative_to(folder))
+
+
+def decode_output_name(file: Path) -> str:
+    """Return the output that a file is about in a folder of Snakemake's.
+
+    The file's name is that of the output in Base64, which folders cut into parts where it is too
+    long. All parts but the last begin with @.
+    """
+    encoded = "".join(part.removeprefix("@") for part in file.parts)
+    return urlsafe_b64decode(encoded).decode()
