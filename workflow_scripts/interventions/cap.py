@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.models.causal_lm.model import get_unembedding
 from workflow_scripts.objectives.hidden_states import find_blocks
 
 POOLINGS = ("max", "mean", "sum")
@@ -226,9 +227,7 @@ def _compute_last_logits(
             return (change(args[0]), *args[1:]), kwargs
         return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
 
-    unembedding = model.get_output_embeddings()
-    assert unembedding is not None, "a language model has one"
-    changes = hooks | {unembedding: select}
+    changes = hooks | {get_unembedding(model): select}
     with ExitStack() as stack:
         for module, change in changes.items():
             hook = partial(apply_change, change)

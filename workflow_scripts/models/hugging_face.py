@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
+from torch import nn
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
@@ -104,6 +105,13 @@ def use_gradient_checkpointing(model: PreTrainedModel) -> None:
     They have the random numbers and the autocast of their first run.
     """
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+
+
+def get_embeddings(model: PreTrainedModel) -> nn.Embedding:
+    """Return the table of embeddings of a model's tokens."""
+    embeddings = model.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)
+    return embeddings
 
 
 def write_companions(config: PretrainedConfig, tokenizer_folder: Path, folder: Path) -> None:

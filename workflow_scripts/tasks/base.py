@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.scores import Score, UndefinedScore
 from workflow_scripts.tasks.batching import ShuffledBatches, TensorBatch
-from workflow_scripts.tasks.run_spec import ModelSpec
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
-Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
+Loss = Callable[[Any, Any], tuple[Tensor, dict[str, Tensor]]]
 
 
 class AdditiveLoss(ABC):
@@ -99,7 +99,7 @@ class TrainingSetup:
     model: nn.Module
     loss: Loss
     batches: Sequence[Any] | ShuffledBatches
-    validate: Callable[[nn.Module], dict[str, float]] | None
+    validate: Callable[[Any], dict[str, float]] | None
     save_extra_files: Callable[[Path], None] | None = None
     tie_break_metric: str | None = None
     capturable: bool = False
@@ -130,7 +130,7 @@ class Checkpoint:
 
     name: str
     folder: Path
-    spec: ModelSpec
+    spec: RunSpec | GivenWeightsSpec
     settings: Evaluation
     labels: list[str] | None
 
@@ -211,7 +211,7 @@ class TaskKind(ABC):
     def score(
         self,
         checkpoint: Checkpoint,
-        model: nn.Module,
+        model: Any,
         data: Path,
         device: torch.device,
         progress: str,
@@ -225,7 +225,7 @@ class TaskKind(ABC):
         """Return how many texts an input of `predict` may have."""
         return (1,)
 
-    def predict(self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence) -> list:
+    def predict(self, checkpoint: Checkpoint, model: Any, inputs: Sequence) -> list:
         """Predict from one or more texts with a model in eval mode.
 
         Raises UserError for pre-trainings.

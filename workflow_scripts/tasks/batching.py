@@ -199,7 +199,7 @@ class LazySequence(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self.make(self.rows[index])
 
 

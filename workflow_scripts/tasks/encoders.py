@@ -16,6 +16,7 @@ from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, NamedSettings, RunSpec
+from workflow_scripts.training.settings import RecomputingTraining
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -93,6 +94,7 @@ def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
             f"{tokenizer_file} has {special.pad} for padding, config.json "
             f"{encoder.config.pad_token_id}; fetch the model again"
         )
+    assert isinstance(spec.training, RecomputingTraining)
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder

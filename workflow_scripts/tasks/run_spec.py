@@ -35,10 +35,13 @@ from workflow_scripts.training.settings import Precision, Search, Training
 
 @dataclass(frozen=True)
 class NamedSettings:
-    """The settings of a package of models/ or objectives/, and its name."""
+    """The settings of a package of models/ or objectives/, and its name.
+
+    settings: of the package's class Settings.
+    """
 
     name: str
-    settings: StrictModel
+    settings: Any
 
     def to_json(self) -> dict[str, Any]:
         """Return the section of a spec."""
@@ -79,8 +82,8 @@ Origin = ParentRun | HubModel | None  # None: random weights
 class ModelSpec:
     """What scoring reads of a run: its names, data, model, and the origin of its first weights.
 
-    problem: settings of the kind of task. data: None in the spec file of a user who prepares data
-    by hand.
+    problem: settings of the kind of task, of its class Settings. data: None in the spec file of a
+    user who prepares data by hand.
     """
 
     task: str
@@ -91,7 +94,7 @@ class ModelSpec:
     protocol: str
     data: DataSpec | None
     model: NamedSettings
-    problem: StrictModel
+    problem: Any
     origin: Origin
 
     @property

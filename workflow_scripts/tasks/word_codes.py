@@ -1,10 +1,9 @@
 """What a trained model knows of single words: which it has no embedding for, and their codes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
@@ -34,9 +33,7 @@ def find_unknown_words(checkpoint: Checkpoint, texts: Sequence) -> list[list[str
     return [[word for word in text.split(" ") if word not in known] for text in texts]
 
 
-def assign_word_codes(
-    checkpoint: Checkpoint, model: nn.Module, texts: Sequence
-) -> list[list[WordCode]]:
+def assign_word_codes(checkpoint: Checkpoint, model: Any, texts: Sequence) -> list[list[WordCode]]:
     """Return the code of each word of the inputs of `predict`, which the encoder gives it.
 
     Raises UserError for a model that gives words no code.

@@ -42,6 +42,7 @@ from workflow_scripts.tasks.sentence_prediction.training_setup import (
 )
 from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training.run import add_objective
+from workflow_scripts.training.settings import RecomputingTraining
 from workflow_scripts.training.update_count import BYTES_PER_PARAMETER, BatchSizes, UpdateCount
 
 CLASSES = 3  # of a sentence: their number hardly changes the cost
@@ -197,6 +198,7 @@ def set_up_prompt(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, Prom
     """Return model and loss of prompts that a token answers, and a batch."""
     (vocabulary,) = sizes.vocabulary
     model = import_model(spec.model.name).build(spec.model.settings, vocabulary)
+    assert isinstance(spec.training, RecomputingTraining)
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(model)
     shape = (sizes.sentences, *sizes.tokens)
@@ -226,6 +228,7 @@ def set_up_masked_lm(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, M
     """Return encoder, heads and loss of a pre-training on masked words, and a batch."""
     (vocabulary,) = sizes.vocabulary
     model = build_pretraining(spec.model, vocabulary)
+    assert isinstance(spec.training, RecomputingTraining)
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(model.encoder)
     shape = (sizes.sentences, *sizes.tokens)
@@ -282,6 +285,7 @@ def _build_encoder(spec: RunSpec, sizes: BatchSizes) -> Any:
     (vocabulary,) = sizes.vocabulary
     settings: EncoderSettings = spec.model.settings
     encoder = import_model(spec.model.name).build(settings, vocabulary)
+    assert isinstance(spec.training, RecomputingTraining)
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from workflow_scripts.common.files import hash_file, read_mapping
+from workflow_scripts.common.result_folders import JobFolder
 from workflow_scripts.workflow.changes import join_first
 from workflow_scripts.workflow.snakemake_records import SnakemakeRecords
 
 PACKAGE = Path(__file__).parents[1]
-RECORD = "record.json"
 # By so much the clocks of a cluster may differ.
 CLOCK_SECONDS = 5.0
 
@@ -53,8 +53,9 @@ def list_later_outputs(edited: list[str], since: float) -> list[str]:
 def _find_record(output: Path) -> Path | None:
     """Return the record that the job of an output wrote; None where it has another name."""
     for folder in output.parents:
-        if (folder / RECORD).is_file():
-            return folder / RECORD
+        record = JobFolder(folder).record
+        if record.is_file():
+            return record
     return None
 
 

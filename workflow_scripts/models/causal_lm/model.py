@@ -64,7 +64,7 @@ def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
     return model.train()
 
 
-def find_bos_id(model: nn.Module, uses_bos: bool, place: str) -> int | None:
+def find_bos_id(model: PreTrainedModel, uses_bos: bool, place: str) -> int | None:
     """Return the id of BOS, or None if prompts do not begin with it.
 
     Raises UserError, which names `place`, if the model has none.
@@ -78,11 +78,18 @@ def find_bos_id(model: nn.Module, uses_bos: bool, place: str) -> int | None:
     return model.config.bos_token_id
 
 
-def compute_last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
+def compute_last_logits(model: PreTrainedModel, ids: Tensor, last: Tensor) -> Tensor:
     """Return the logits [B, V] at positions last [B] of prompts [B, S].
 
     The prompts are padded on the right, which a causal model does not see, so no mask is needed.
     """
     states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
     rows = torch.arange(len(ids), device=ids.device)
-    return model.get_output_embeddings()(states[rows, last])
+    return get_unembedding(model)(states[rows, last])
+
+
+def get_unembedding(model: PreTrainedModel) -> nn.Module:
+    """Return the layer from the last states to the scores of the vocabulary."""
+    unembedding = model.get_output_embeddings()
+    assert unembedding is not None, "a language model has one"
+    return unembedding

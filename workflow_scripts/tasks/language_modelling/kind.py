@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import nn
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import Score
@@ -23,7 +23,7 @@ from workflow_scripts.tasks.language_modelling.training_setup import (
 class Kind(TaskKind):
     """Pre-training on text, scored by perplexity."""
 
-    def load_model(self, checkpoint: Checkpoint) -> nn.Module:
+    def load_model(self, checkpoint: Checkpoint) -> PreTrainedModel:
         """Load the model. Raises UserError if a file is missing or broken."""
         return load_causal_lm(checkpoint.folder, checkpoint.spec.model.settings.family)
 
@@ -31,7 +31,7 @@ class Kind(TaskKind):
     def score(
         self,
         checkpoint: Checkpoint,
-        model: nn.Module,
+        model: PreTrainedModel,
         data: Path,
         device: torch.device,
         progress: str,
@@ -64,7 +64,7 @@ class Kind(TaskKind):
 
 
 def compute_text_nats(
-    model: nn.Module,
+    model: PreTrainedModel,
     texts: RaggedSequences,
     batch_tokens: int,
     device: torch.device,

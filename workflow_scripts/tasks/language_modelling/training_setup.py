@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id
+from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id, get_unembedding
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
@@ -78,8 +79,10 @@ def set_up_training(
     if init:
         raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
     settings = spec.training
+    assert isinstance(settings, TextTraining)
     vocabulary_size = load_tokenizer(data).get_vocab_size()
-    model = build(spec.model.settings, vocabulary_size).to(device)
+    model = build(spec.model.settings, vocabulary_size)
+    nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
     bos = find_bos_id(model, spec.model.settings.bos, spec.method_name)
     limit = model.config.max_position_embeddings
     validate = None
@@ -118,14 +121,14 @@ def make_text_batches(
 
 
 def compute_text_loss(
-    model: nn.Module, batch: TextBatch, label_smoothing: float
+    model: PreTrainedModel, batch: TextBatch, label_smoothing: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return (mean of -log p(token | tokens before it), in nats; parts)."""
     loss = compute_token_nll(model, batch, label_smoothing).mean()
     return loss, {"token": loss.detach()}
 
 
-def validate_texts(batches: Sequence[TextBatch], model: nn.Module) -> dict[str, float]:
+def validate_texts(batches: Sequence[TextBatch], model: PreTrainedModel) -> dict[str, float]:
     """Return the mean log-likelihood of a token (nats), and the perplexity, in eval mode."""
     nats = torch.zeros((), dtype=torch.float64)
     tokens = 0
@@ -137,7 +140,9 @@ def validate_texts(batches: Sequence[TextBatch], model: nn.Module) -> dict[str, 
     return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
 
 
-def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
+def compute_token_nll(
+    model: PreTrainedModel, batch: TextBatch, label_smoothing: float = 0.0
+) -> Tensor:
     """Return -log p(token | tokens before it) of the real tokens, in nats: [n].
 
     The first token of each text has none.
@@ -145,6 +150,6 @@ def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float
     states = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
     predicted = batch.real[:, 1:]
     # No scores of the vocabulary are computed for padding, because they are the costly part.
-    logits = model.get_output_embeddings()(states[predicted]).float()
+    logits = get_unembedding(model)(states[predicted]).float()
     target = batch.ids[:, 1:][predicted]
     return cross_entropy(logits, target, label_smoothing=label_smoothing, reduction="none")

@@ -106,6 +106,12 @@ class SentencePairs:
     def __len__(self) -> int:
         return len(self.first.length)
 
+    @property
+    def known_orders(self) -> Orders:
+        """The orders, which are computed if they were not given."""
+        assert self.orders is not None
+        return self.orders
+
     def make_batch(self, rows: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
         """Make a batch of the pairs of `rows`.
 
@@ -152,10 +158,10 @@ class SentencePairs:
         if not reach:
             return rows
         step = rng.integers(1, reach + 1, len(rows)) * rng.choice((-1, 1), len(rows))
-        rank = self.orders.rank[rows]
+        rank = self.known_orders.rank[rows]
         other_rank = rank + step
         inside = (other_rank >= 0) & (other_rank < len(self))
-        return self.orders.by_second[np.where(inside, other_rank, rank - step)]
+        return self.known_orders.by_second[np.where(inside, other_rank, rank - step)]
 
     def _look_up_sememes(self, ids: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (share, gold) of a MaskedBatch, from the tokens without masks."""
@@ -191,9 +197,9 @@ def bucket_pairs(
     pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None
 ) -> Sequence[np.ndarray]:
     """Return the rows of each batch of similar length."""
-    ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
+    ends = find_batch_ends(pairs.known_orders.counts, pairs.limit, batch_tokens, batch_sentences)
     spans = [slice(begin, end) for begin, end in pairwise([0, *ends])]
-    return LazySequence(spans, pairs.orders.by_length.__getitem__)
+    return LazySequence(spans, pairs.known_orders.by_length.__getitem__)
 
 
 def find_batch_ends(

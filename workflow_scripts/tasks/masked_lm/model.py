@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
+from workflow_scripts.models.hugging_face import get_embeddings
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import AdditiveLoss
 from workflow_scripts.tasks.encoders import EncoderWithHeads
@@ -23,16 +24,16 @@ class Pretraining(EncoderWithHeads):
 
     def __init__(self, inner: PreTrainedModel, tied: bool):
         super().__init__(inner)
-        embeddings = inner.get_input_embeddings().weight
+        embeddings = get_embeddings(inner).weight
         vocabulary, width = embeddings.shape
-        self.heads = nn.ModuleDict(
-            {"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)}
-        )
-        for head in self.heads.values():
+        words = nn.Linear(width, vocabulary)
+        next_sentence = nn.Linear(width, 2)
+        for head in (words, next_sentence):
             nn.init.normal_(head.weight, std=inner.config.initializer_range)
             nn.init.zeros_(head.bias)
         if tied:
-            self.heads["words"].weight = embeddings
+            words.weight = embeddings
+        self.heads = nn.ModuleDict({"words": words, "next_sentence": next_sentence})
 
     def compute_first_states(self, batch: MaskedBatch) -> Tensor:
         """Return the states [B, S, d] of the model's first readout."""

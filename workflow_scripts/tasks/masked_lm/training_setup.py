@@ -32,6 +32,7 @@ from workflow_scripts.tasks.masked_lm.model import (
 )
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.training.settings import RecomputingTraining
 
 
 def set_up_training(
@@ -45,6 +46,7 @@ def set_up_training(
     if init:
         raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
     settings = spec.training
+    assert isinstance(settings, RecomputingTraining)
     tokenizer = load_tokenizer(data)
     model = build(spec.model, tokenizer.get_vocab_size()).to(device)
     if settings.gradient_checkpointing:

@@ -16,6 +16,7 @@ from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
+from workflow_scripts.tasks.prompt.settings import PromptEvaluation
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
     Prompts,
@@ -45,6 +46,7 @@ class Kind(TaskKind):
         these are few. Items whose answer is not one token are left out; `n` counts the others.
         """
         settings = checkpoint.settings
+        assert isinstance(settings, PromptEvaluation)
         folder = checkpoint.folder
         splits = {}
         for split in settings.splits:
@@ -81,10 +83,10 @@ class Kind(TaskKind):
         return EvaluationResult(pa.concat_tables(predictions), scores)
 
     def predict(
-        self, checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[str]
+        self, checkpoint: Checkpoint, model: PreTrainedModel, inputs: Sequence[str]
     ) -> list[str]:
-        """Put each content into the template, and return the most probable next token as text."""
-        prompts = make_unanswered_prompts(checkpoint, model, contents)
+        """Put each text into the template, and return the most probable next token as text."""
+        prompts = make_unanswered_prompts(checkpoint, model, inputs)
         no_answers = np.zeros(1, np.int64)
         device = next(model.parameters()).device
         tokens, _ = predict_answers(

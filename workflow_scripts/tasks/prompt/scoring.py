@@ -4,23 +4,24 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import compute_last_logits
-from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.hugging_face import get_embeddings, load_tokenizer
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.training_setup import PromptBatch, Prompts
 
 
-def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
+def decode_vocabulary(folder: Path, model: PreTrainedModel) -> np.ndarray:
     """Return the text of each of a model's V tokens, without spaces around it: [V] str.
 
     folder: that of the tokenizer. A model of the hub may have more tokens than its tokenizer, and
     may answer with one: their text is empty.
     """
     tokenizer = load_tokenizer(folder)
-    ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
+    ids = [[token] for token in range(get_embeddings(model).num_embeddings)]
     texts = tokenizer.decode_batch(ids, skip_special_tokens=False)
     return np.array([text.strip() for text in texts])
 
@@ -38,7 +39,7 @@ def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: st
 
 @torch.no_grad()
 def predict_answers(
-    model: nn.Module,
+    model: PreTrainedModel,
     prompts: Prompts,
     answers: np.ndarray,
     batch_tokens: int,

@@ -11,16 +11,22 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
 from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
-from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import (
+    get_embeddings,
+    load_tokenizer,
+    use_gradient_checkpointing,
+)
 from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.training.settings import RecomputingTraining
 
 OUTSIDE = -1  # of every word: BOS and padding
 # A task with at most this many answers must not lose one, and is also scored by the choice among
@@ -125,15 +131,15 @@ def encode_prompts(
     before_label = " " if label_space else ""
     spaced_labels = [before_label + label for label in labels]
     answers = tokenizer.encode_batch(spaced_labels, add_special_tokens=False)
-    items = np.array([row for row, answer in enumerate(answers) if len(answer.ids) == 1], np.int64)
-    texts = [template.replace("{content}", contents[row]) for row in items]
+    rows = [row for row, answer in enumerate(answers) if len(answer.ids) == 1]
+    texts = [template.replace("{content}", contents[row]) for row in rows]
     encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
     words_before = template.partition("{content}")[0].count(" ")
     start = [] if bos is None else [bos]
     outside = np.full(len(start), OUTSIDE)
     ids = []
     words = []
-    for row, text, encoding in zip(items, texts, encodings, strict=True):
+    for row, text, encoding in zip(rows, texts, encodings, strict=True):
         ids.append(np.array(start + encoding.ids, np.int64))
         ends = np.array([end for _, end in encoding.offsets], np.int64)
         numbers = assign_words(text, ends)
@@ -141,8 +147,8 @@ def encode_prompts(
             check_groups(groups[row], contents[row], row)
             numbers = merge_groups(groups[row], words_before, text.count(" ") + 1)[numbers]
         words.append(np.concatenate([outside, numbers]))
-    label_ids = np.array([answers[row].ids[0] for row in items], np.int64)
-    return Prompts(items, ids, words, label_ids)
+    label_ids = np.array([answers[row].ids[0] for row in rows], np.int64)
+    return Prompts(np.array(rows, np.int64), ids, words, label_ids)
 
 
 def check_groups(groups: Sequence[int], content: str, row: int) -> None:
@@ -155,7 +161,7 @@ def check_groups(groups: Sequence[int], content: str, row: int) -> None:
 
 
 def read_prompts(
-    spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data: Path, split: str
+    spec: ModelSpec, model: PreTrainedModel, tokenizer_folder: Path, data: Path, split: str
 ) -> Prompts:
     """Read the prompts of a split for the model of `spec`.
 
@@ -198,10 +204,10 @@ def read_prompts(
     return prompts
 
 
-def check_embeddings(tokenizer: Tokenizer, model: nn.Module, tokenizer_folder: Path) -> None:
+def check_embeddings(tokenizer: Tokenizer, model: PreTrainedModel, tokenizer_folder: Path) -> None:
     """Raise UserError if a tokenizer has tokens that the model has no embeddings of."""
     tokens = tokenizer.get_vocab_size()
-    embeddings = model.get_input_embeddings().num_embeddings
+    embeddings = get_embeddings(model).num_embeddings
     if tokens > embeddings:
         raise UserError(
             f"{tokenizer_folder}: tokenizer.json has {tokens} tokens, and the model embeddings of "
@@ -242,7 +248,9 @@ def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device)
     of the model's tokenizer.
     """
     settings = spec.training
-    model = load_causal_lm(init, get_prompt_settings(spec).family).to(device)
+    assert isinstance(settings, RecomputingTraining)
+    model = load_causal_lm(init, get_prompt_settings(spec).family)
+    nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model)
     train = read_prompts(spec, model, init, data, "train")
@@ -269,7 +277,7 @@ def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device)
     )
 
 
-def validate_answers(batches: Sequence[PromptBatch], model: nn.Module) -> dict[str, float]:
+def validate_answers(batches: Sequence[PromptBatch], model: PreTrainedModel) -> dict[str, float]:
     """Return exact match of the next token (percent) and its mean cross-entropy (nats)."""
     count = 0
     right = torch.zeros((), dtype=torch.float64)
@@ -290,7 +298,7 @@ def copy_companions(init: Path, folder: Path) -> None:
 
 
 def compute_answer_loss(
-    model: nn.Module, batch: PromptBatch, label_smoothing: float
+    model: PreTrainedModel, batch: PromptBatch, label_smoothing: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return (mean over prompts of -log p(label | prompt), in nats; parts)."""
     logits = compute_last_logits(model, batch.ids, batch.last).float()

@@ -76,16 +76,16 @@ class Kind(TaskKind):
         return (2,)
 
     def predict(
-        self, checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]
+        self, checkpoint: Checkpoint, model: SpanModel, inputs: Sequence[tuple[str, str]]
     ) -> list[str]:
         """Return the answer to each pair of a question and a paragraph: a part of the paragraph."""
         columns = {
-            "question": [question for question, _ in items],
-            "context": [paragraph for _, paragraph in items],
+            "question": [question for question, _ in inputs],
+            "context": [paragraph for _, paragraph in inputs],
             # no right answer is given
-            "start": [0] * len(items),
-            "answer": [""] * len(items),
-            "answers": ["[]"] * len(items),
+            "start": [0] * len(inputs),
+            "answer": [""] * len(inputs),
+            "answers": ["[]"] * len(inputs),
         }
         windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
         device = next(model.parameters()).device

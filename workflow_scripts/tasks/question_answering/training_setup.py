@@ -26,6 +26,7 @@ from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import RowsBatch, TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.training.settings import RecomputingTraining
 
 COLUMNS = ["question", "context", "start", "answer", "answers"]
 NOT_HERE = 0  # [CLS]: the first and last token of the answer in a window without it
@@ -162,6 +163,7 @@ def add_special_tokens(tokenizer: Tokenizer, special: SpecialTokens) -> None:
 
     cls_token = tokenizer.id_to_token(special.cls)
     sep_token = tokenizer.id_to_token(special.sep)
+    assert cls_token is not None and sep_token is not None, "find_special_tokens has found them"
     if special.separators == 1:
         tokenizer.post_processor = BertProcessing(
             (sep_token, special.sep), (cls_token, special.cls)
@@ -237,7 +239,9 @@ def set_up_training(
     if a file is missing or broken.
     """
     settings = spec.training
+    assert isinstance(settings, RecomputingTraining)
     model = SpanModel(load_initial_encoder(spec, init), spec.model.settings).to(device)
+    assert init is not None, "load_initial_encoder refuses it"
     train = read_windows(spec, init, data, "train")
     batches = shuffle_examples(
         train.length,

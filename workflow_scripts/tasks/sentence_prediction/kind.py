@@ -102,15 +102,15 @@ class Kind(TaskKind):
         return (2,) if has_pairs else (1,)
 
     def predict(
-        self, checkpoint: Checkpoint, model: SentenceModel, items: Sequence[str | tuple[str, str]]
+        self, checkpoint: Checkpoint, model: SentenceModel, inputs: Sequence[str | tuple[str, str]]
     ) -> list[str] | list[float]:
         """Return the class or the score of each sentence, or of each pair of sentences."""
-        table = make_item_table(items)
+        table = make_item_table(inputs)
         sentences = tokenise_sentences(
             checkpoint.spec, model.positions, checkpoint.folder, table, "the items"
         )
         device = next(model.parameters()).device
-        reporter = Reporter("", len(items), "none")
+        reporter = Reporter("", len(inputs), "none")
         outputs_of = predict_items(
             model, sentences, checkpoint.settings.batch_tokens, device, reporter
         )

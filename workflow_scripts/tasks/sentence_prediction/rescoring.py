@@ -30,7 +30,11 @@ def score_predictions(
     import pyarrow.compute as pc
 
     table = read_table(data, split, ["item", "label", "subset"])
-    row_of_item = pc.index_in(predictions["item"], table["item"])
+    row_of_item = pc.call_function(
+        "index_in",
+        [predictions["item"]],
+        pc.SetLookupOptions(table["item"]),
+    )
     has_each_once = sorted(row_of_item.fill_null(-1).to_pylist()) == list(range(len(table)))
     if not has_each_once:
         raise ValueError(f"the predictions are not those of the {len(table)} items of {split}")

@@ -46,7 +46,7 @@ from workflow_scripts.tasks.encoders import (
 )
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-from workflow_scripts.training.settings import Training
+from workflow_scripts.training.settings import RecomputingTraining
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 
@@ -279,7 +279,9 @@ def set_up_training(
     settings = spec.training
     names = read_json(DataFolder(data).manifest)["labels"]  # None if labels are scores
     outputs = len(names) if names else 1
+    assert isinstance(settings, RecomputingTraining)
     encoder = load_initial_encoder(spec, init)
+    assert init is not None, "load_initial_encoder refuses it"
     model = SentenceModel(encoder, spec.model.settings, spec.problem, outputs).to(device)
     if not DataFolder(data).split("train").exists():
         raise UserError(
@@ -336,7 +338,7 @@ def compute_sentence_loss(
 
 
 def shuffle_items(
-    model: SentenceModel, sentences: Sentences, settings: Training, device: torch.device
+    model: SentenceModel, sentences: Sentences, settings: RecomputingTraining, device: torch.device
 ) -> ShuffledBatches:
     """Return shuffled batches of the items.
 

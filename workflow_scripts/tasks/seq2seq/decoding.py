@@ -6,12 +6,12 @@ max_length), then padding. max_length is one for all sentences, or one for each,
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from workflow_scripts.common.plug_ins import MEASURES, import_function
 from workflow_scripts.common.progress import Reporter
@@ -25,8 +25,29 @@ from workflow_scripts.tasks.seq2seq.settings import Decoding
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
 
+class Seq2SeqModel(Protocol):
+    """What decoding needs of a model.
+
+    The memory is what `decode_step` reads of B sources. A cache holds the states of B hypotheses up
+    to now; `select(rows)` returns that of some of them.
+    """
+
+    def encode(self, source: Tensor) -> Any:
+        """Return the memory of sources [B, S]."""
+
+    def start_cache(self, memory: Any) -> Any:
+        """Return the cache of hypotheses without a token."""
+
+    def decode_step(self, memory: Any, cache: Any, tokens: Tensor) -> tuple[Tensor, Any]:
+        """Return the logits [B, V] after the last tokens [B], and the new cache.
+
+        A cache of None is that of `start_cache`.
+        """
+        ...
+
+
 @torch.no_grad()
-def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) -> Tensor:
+def decode_greedily(model: Seq2SeqModel, source: Tensor, max_length: int | Tensor) -> Tensor:
     """Choose the most probable token at every step: source [B, S] -> ids [B, T]."""
     limit, longest = _compute_limits(max_length, source)
     memory = model.encode(source)
@@ -54,7 +75,7 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) 
 
 @torch.no_grad()
 def decode_with_beam(
-    model: nn.Module,
+    model: Seq2SeqModel,
     source: Tensor,
     beam: int,
     max_length: int | Tensor,
@@ -213,7 +234,7 @@ def _remove_padding(output: Tensor) -> Tensor:
 
 
 def decode(
-    model: nn.Module,
+    model: Seq2SeqModel,
     table: pa.Table,
     target_words: list[str],
     settings: Decoding,

@@ -71,7 +71,7 @@ class Kind(TaskKind):
     def score(
         self,
         checkpoint: Checkpoint,
-        model: nn.Module,
+        model: Any,
         data: Path,
         device: torch.device,
         progress: str,
@@ -83,6 +83,7 @@ class Kind(TaskKind):
         `item`, which names what several of its rows have in common, the predictions have it, too.
         """
         settings = checkpoint.settings
+        assert isinstance(settings, Seq2SeqEvaluation)
         target_words = read_vocabularies(checkpoint.folder)["target"]
         splits = read_splits(checkpoint, data)
         scoring = Scoring(
@@ -107,20 +108,19 @@ class Kind(TaskKind):
                     scores += of_split.scores
         return EvaluationResult(pa.concat_tables(predictions), scores)
 
-    def predict(
-        self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]
-    ) -> list[str]:
+    def predict(self, checkpoint: Checkpoint, model: Any, inputs: Sequence[str]) -> list[str]:
         """Decode sentences with the settings of the evaluation.
 
         The tokens of a sentence are separated by single spaces.
         """
         settings = checkpoint.settings
+        assert isinstance(settings, Seq2SeqEvaluation)
         vocabulary = read_vocabularies(checkpoint.folder)
         id_of = {token: number for number, token in enumerate(vocabulary["source"])}
         ids = []
-        for sentence in sentences:
+        for sentence in inputs:
             ids.append([id_of.get(token, UNK) for token in sentence.split(" ")])
-        table = pa.table({"source": list(sentences), "source_ids": ids})
+        table = pa.table({"source": list(inputs), "source_ids": ids})
         pieces = find_pieces(checkpoint.spec.model, checkpoint.folder)
         if pieces is not None:
             table = pieces.tokenise(table)

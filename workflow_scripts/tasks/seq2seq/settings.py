@@ -91,7 +91,7 @@ class Seq2SeqValidation(Validation):
 class Seq2SeqTraining(Training):
     """Settings of training a seq2seq model."""
 
-    validation: Literal["none"] | Seq2SeqValidation = Field(
+    validation: Literal["none"] | Seq2SeqValidation = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
         description="What chooses the best weights. `none` computes nothing and keeps the last "
         "weights."
     )

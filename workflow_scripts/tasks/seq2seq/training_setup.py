@@ -63,12 +63,14 @@ def set_up_training(
         if pieces is None:
             raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
         vocabulary["source"] = pieces.list_pieces()
+    settings = spec.training
+    assert isinstance(settings, Seq2SeqTraining)
     model = build_model(spec.model, vocabulary)
     if init:
         model.read_pretrained(init)
     model = model.to(device)
     batches = make_training_batches(spec, data, pieces, device)
-    validations = make_validations(spec.training, data, pieces, device)
+    validations = make_validations(settings, data, pieces, device)
     return TrainingSetup(
         model=model,
         loss=WordLoss(spec.problem.label_smoothing),
@@ -85,6 +87,7 @@ def make_training_batches(
 ) -> Sequence[Batch]:
     """Make the batches of the split train, with phrases if the spec has a pattern of them."""
     settings = spec.training
+    assert isinstance(settings, Seq2SeqTraining)
     pairs = read_pairs(data, "train", pieces)
     if spec.phrases is not None:
         sentences = read_table(data, "train", ["source"])["source"].to_pylist()
@@ -115,6 +118,7 @@ def make_validations(
     """
     if settings.selection is None:
         return {}
+    assert isinstance(settings.selection, Seq2SeqValidation)
     splits = {"": settings.selection.split}
     for split in settings.kept_splits:
         splits[f"{split}_"] = split
@@ -152,7 +156,7 @@ class DecodedValidation:
     settings: Decoding
     device: torch.device
 
-    def __call__(self, model: nn.Module) -> dict[str, float]:
+    def __call__(self, model: Any) -> dict[str, float]:
         """Return the scores of a model in eval mode; of the same name the decoded one counts."""
         decoded = decode(model, self.table, self.target_words, self.settings, self.device)
         outputs = join_tokens(decoded, self.settings.joined)
