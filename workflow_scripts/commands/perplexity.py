@@ -47,13 +47,13 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.data.sources.archives import read_lines
     from workflow_scripts.models.causal_lm.model import load_causal_lm
     from workflow_scripts.models.causal_lm.perplexity import sum_text_nll
-    from workflow_scripts.models.hugging_face import load_tokenizer
+    from workflow_scripts.models.hugging_face import load_tokenizer, place_on_device
     from workflow_scripts.training.machine import choose_device
 
     lines = [line for _, line in read_lines(args.text)]
     device = choose_device(args.device)
     model = load_causal_lm(args.model, args.family).eval()
-    torch.nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
+    place_on_device(model, device)
     text = "\n".join(detokenise_wikitext(line).strip() for line in lines)
     encoding = load_tokenizer(args.model).encode(text, add_special_tokens=False)
     ids = torch.tensor(encoding.ids[: args.tokens], device=device)

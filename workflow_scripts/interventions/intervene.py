@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.progress import Reporter
@@ -29,7 +28,7 @@ from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.hugging_face import load_tokenizer, place_on_device
 from workflow_scripts.objectives.hidden_states import find_blocks
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
@@ -93,7 +92,7 @@ class AnsweredPrompts:
         """Load the model of a checkpoint, and read its prompts."""
         settings = get_prompt_settings(spec)
         model = load_causal_lm(folder, settings.family).eval()
-        nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
+        place_on_device(model, device)
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
         answers = table["label"].to_pylist()

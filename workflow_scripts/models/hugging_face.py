@@ -107,6 +107,11 @@ def use_gradient_checkpointing(model: PreTrainedModel) -> None:
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
 
 
+def place_on_device(model: PreTrainedModel, device: torch.device) -> None:
+    """Place a model on a device."""
+    nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
+
+
 def get_embeddings(model: PreTrainedModel) -> nn.Embedding:
     """Return the table of embeddings of a model's tokens."""
     embeddings = model.get_input_embeddings()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id, get_unembedding
-from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
+from workflow_scripts.models.hugging_face import load_tokenizer, place_on_device, write_companions
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -82,7 +82,7 @@ def set_up_training(
     assert isinstance(settings, TextTraining)
     vocabulary_size = load_tokenizer(data).get_vocab_size()
     model = build(spec.model.settings, vocabulary_size)
-    nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
+    place_on_device(model, device)
     bos = find_bos_id(model, spec.model.settings.bos, spec.method_name)
     limit = model.config.max_position_embeddings
     validate = None

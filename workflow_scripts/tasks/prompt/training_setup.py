@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
@@ -21,6 +21,7 @@ from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
 from workflow_scripts.models.hugging_face import (
     get_embeddings,
     load_tokenizer,
+    place_on_device,
     use_gradient_checkpointing,
 )
 from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
@@ -250,7 +251,7 @@ def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device)
     settings = spec.training
     assert isinstance(settings, RecomputingTraining)
     model = load_causal_lm(init, get_prompt_settings(spec).family)
-    nn.Module.to(model, device)  # the declared type of PreTrainedModel.to takes no device
+    place_on_device(model, device)
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model)
     train = read_prompts(spec, model, init, data, "train")
