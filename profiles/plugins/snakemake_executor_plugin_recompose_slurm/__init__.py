@@ -69,12 +69,13 @@ MAX_SUBMIT_SECONDS = 3600
 
 # What SLURM or a command says of a job without enough memory.
 NO_MEMORY = re.compile(r"oom.?kill|out of memory|exceeded (job |step )?memory limit", re.IGNORECASE)
-# What a shell and Snakemake say where the kernel ended a command; SLURM's own end does the same.
+# What a shell and Snakemake say of a command that got SIGKILL: from the kernel when memory is full,
+# or from SLURM when it ends a job.
 KILLED = re.compile(r"\bKilled\b|SIGKILL|exit status 137\b")
 ENDED_BY_SLURM = ("CANCELLED", "PREEMPTED", "TIMEOUT")
-# Refusals of sbatch that another submission may not meet: more jobs are queued than allowed.
+# Refusals of sbatch that pass: more jobs are queued than allowed.
 QUEUE_IS_FULL = ("submit limit", "MaxSubmit")
-# The last line of a command that would fail again: a mistake in the code.
+# How the last line of a traceback begins after a mistake in the code, which would fail again.
 MISTAKE = re.compile(
     r"(AssertionError|AttributeError|ImportError|IndexError|KeyError|ModuleNotFoundError|NameError"
     r"|NotImplementedError|SyntaxError|TypeError|ValueError|ZeroDivisionError)\b"
@@ -255,8 +256,8 @@ class Executor(SlurmExecutor):
     def report_failure(self, active: SubmittedJobInfo, end: str) -> None:
         """Report a job that has failed.
 
-        If it ran out of memory or of time, its next attempt gets twice as much of it. There is no
-        other attempt of a job that can never start, and after a mistake in the code.
+        If it ran out of memory or of time, its next attempt gets twice as much of it. A job
+        that can never start has no other attempt, nor has one whose code has a mistake.
         """
         log = (active.aux or {}).get("slurm_logfile")
         logs = [str(log)] if log else []
