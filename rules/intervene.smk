@@ -55,9 +55,10 @@ rule intervene:
     params:
         fingerprint=JOBS.fingerprint("intervene"),
         spec=str(SCALE.specs.run(RUN_NAME)),
+        state=str(SCALE.intervention_state(RUN_NAME)),
         scored=JOBS.list_scored_options,
     shell:
         "python -m workflow_scripts intervene --device {resources.device:q}"
         ' --candidates "$(dirname {input.candidates:q})" --data "$(dirname {input.data:q})"'
-        " --spec {params.spec:q} {params.scored:q}"
+        " --spec {params.spec:q} {params.scored:q} --state {params.state:q}"
         ' --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'

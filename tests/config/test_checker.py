@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.config.copies import ROOT
+from tests.workflow.projects import Project, copied
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
 from workflow_scripts.config import checker
@@ -203,3 +204,20 @@ def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(
     read_catalogue.cache_clear()
     with pytest.raises(UserError, match=r"published\.csv:3: '5o.3' is not a decimal number"):
         check_files(stamp)
+
+
+def test_a_checkout_that_was_moved_is_not_checked_again(tmp_path: Path):
+    project = copied(tmp_path / "before")
+    digest_files = "from workflow_scripts.config.checker import _digest_files as f; print(f())"
+
+    def digest() -> str:
+        command = [".venv/bin/python", "-c", digest_files]
+        return subprocess.run(
+            command, cwd=project.root, capture_output=True, text=True, check=True
+        ).stdout
+
+    before = digest()
+    project = Project(project.root.rename(tmp_path / "after"))
+    assert digest() == before
+    project.change_code("training/loop.py")
+    assert digest() != before

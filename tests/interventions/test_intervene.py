@@ -2,6 +2,10 @@
 
 import json
 import shutil
+import subprocess
+import time
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +25,24 @@ from tests.training.causal_toy import (
     write_prompts,
     write_text,
 )
-from tests.training.toy import assert_one_error, flip_bit, name_parent, record_files, run_main
+from tests.training.toy import (
+    ROOT,
+    assert_one_error,
+    command,
+    environment,
+    flip_bit,
+    here,
+    name_parent,
+    record_files,
+    run_main,
+)
 from workflow_scripts.common.files import hash_file, read_csv
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import ScoreKey
 from workflow_scripts.interventions.answer_scores import score_share
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, intervene
+from workflow_scripts.interventions.saved_answers import SavedAnswers
 from workflow_scripts.interventions.settings import Intervention, Options
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
@@ -266,7 +281,7 @@ def test_an_answer_of_the_same_text_is_right_where_the_evaluation_says_so(place,
     assert found["text"]["correct"][is_hen].sum() > found["token"]["correct"][is_hen].sum()
 
 
-def test_progress_counts_prompts_by_the_blocks_that_they_pass(place):
+def test_progress_counts_prompts_by_the_blocks_that_they_pass(place, tmp_path):
     """CAP before block 1 of 2 costs half a pass for each of three poolings, and one without CAP."""
     reporter = Reporter("toy", 0, "none")
     seen = []
@@ -280,11 +295,48 @@ def test_progress_counts_prompts_by_the_blocks_that_they_pass(place):
         candidates=place / "candidates/candidates.parquet",
         device=torch.device("cpu"),
         reporter=reporter,
+        saved=SavedAnswers(tmp_path / "saved", {}, 60),
     )
     items = len(definitions()[3::4])
     cap = 1 + round(3 * 0.5)
     assert seen == [("pool words", 0), ("replace words", items * (1 + cap))]
     assert reporter.done == reporter.total == items * (1 + cap + 6)
+
+
+@pytest.mark.quick_faults
+def test_killed_interventions_continue_to_the_same_bytes(place, tmp_path):
+    """Killed when CAP, the unchanged prompts and some with synonyms are answered."""
+    whole, out, state = tmp_path / "whole", tmp_path / "out", tmp_path / "state"
+    settings = SETTINGS | {"seeds": list(range(60))}
+    assert call(place, settings=settings, out=whole) == 0
+    options = {
+        "run-dir": place / "runs/ft",
+        "data": place / "prompts",
+        "candidates": place / "candidates",
+        "settings": f"{whole}.settings.json",
+        "out": out,
+        "state": state,
+        "save-every": 0,
+    }
+    arguments = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    process = subprocess.Popen(
+        command("intervene", *arguments), cwd=ROOT, env=environment(), stderr=subprocess.PIPE
+    )
+    while len(list(state.glob("answers-*"))) < 3:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+    assert not out.exists()
+    with redirect_stderr(StringIO()) as said:
+        assert here("intervene", *arguments, "--progress", "lines") == 0
+    items = len(definitions()[3::4])
+    total = items * (3 + 1 + 2 * 60)  # of CAP, unchanged, of synonyms
+    (resumed,) = [line for line in said.getvalue().splitlines() if "resumes after" in line]
+    assert resumed.endswith(f" of {total:,} prompts")
+    for name in ("answers.parquet", "scores.csv", "intervention.json"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes()
+    assert not state.exists() and not list(out.parent.glob("out.*/*"))
 
 
 @pytest.mark.parametrize(

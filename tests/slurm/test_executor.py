@@ -143,7 +143,7 @@ def test_a_job_that_needed_more_memory(plugin, tmp_path, end: str, log: str, exp
     assert plugin.ran_out_of_memory(end, [str(missing), str(file)]) == expected
 
 
-def test_a_training_continues_only_if_each_job_gets_further(executor, plugin, tmp_path):
+def test_a_job_continues_only_if_each_attempt_gets_further(executor, plugin, tmp_path):
     log, state = tmp_path / "train.log", tmp_path / "state"
     training = SimpleNamespace(jobid=1, params={"state": str(state)}, log=[str(log)])
     evaluation = SimpleNamespace(jobid=2, params={}, log=[str(log)])
@@ -156,6 +156,8 @@ def test_a_training_continues_only_if_each_job_gets_further(executor, plugin, tm
     (state / "step-7").mkdir(parents=True)
     assert can_continue("TIMEOUT")
     assert not can_continue("TIMEOUT"), "the same state"
+    (state / "answers-1.safetensors").touch()
+    assert can_continue("TIMEOUT"), "interventions have saved more"
     (state / "step-7").rename(state / "step-9")
     assert not can_continue("FAILED"), "not by its time limit"
     assert not can_continue("TIMEOUT", evaluation)

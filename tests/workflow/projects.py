@@ -39,6 +39,9 @@ PARTS = (
     "workflow_scripts",
 )
 
+# Written by the first call of ./reproduce whose files have no problem.
+CHECKED = ".snakemake/checked"
+
 # The run that tests make for real.
 RUN = "scan-jump-x2/transformer/default/seed-1"
 DATA = "results/demo/data/scan-jump-x2"
@@ -159,7 +162,7 @@ def record_as_made(project: Project, *targets: str) -> None:
 
 def copied(target: Path) -> Project:
     """The project without its results. What Python has compiled comes along, but for what is just
-    being written.
+    being written, and so does the record that its files have no problem.
     """
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
@@ -169,6 +172,9 @@ def copied(target: Path) -> Project:
         else:
             shutil.copy2(source, target / part)
     (target / ".venv").symlink_to(ROOT / ".venv")
+    if (ROOT / CHECKED).exists():
+        (target / CHECKED).parent.mkdir()
+        shutil.copy2(ROOT / CHECKED, target / CHECKED)
     return Project(target)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import math
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -36,6 +37,34 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --task")
     parser.set_defaults(job_spec=None)
+
+
+def add_state_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the commands that resume after a kill."""
+    parser.add_argument(
+        "--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)"
+    )
+    parser.add_argument(
+        "--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="time between saves"
+    )
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a number that is not negative."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if seconds >= 0:
+        return seconds
+    raise argparse.ArgumentTypeError(
+        f"'{text}' is not a number of seconds from 0; give one such as 60"
+    )
+
+
+def find_state(args: argparse.Namespace) -> Path:
+    """Return the folder of `--state`, or its default."""
+    return args.state or args.out.with_name(f"{args.out.name}.state")
 
 
 def get_run_job_spec(args: argparse.Namespace) -> RunJobSpec:

@@ -1,7 +1,6 @@
 """Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
-import math
 import statistics
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.commands.inputs import (
     add_spec_arguments,
+    add_state_arguments,
     check_data,
     check_init,
+    find_state,
     get_run_job_spec,
     hash_weights,
 )
@@ -68,28 +69,10 @@ def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) 
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
     parser.add_argument(
-        "--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)"
-    )
-    parser.add_argument(
         "--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from"
     )
-    parser.add_argument(
-        "--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="time between saves"
-    )
+    add_state_arguments(parser)
     add_machine_arguments(parser)
-
-
-def parse_seconds(text: str) -> float:
-    """Parse a number that is not negative."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if seconds >= 0:
-        return seconds
-    raise argparse.ArgumentTypeError(
-        f"'{text}' is not a number of seconds from 0; give one such as 60"
-    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -206,8 +189,7 @@ def check_folders(args: argparse.Namespace, job_spec: RunJobSpec, outputs: set[s
 
     Sets the default of `--state`.
     """
-    if args.state is None:
-        args.state = args.out.with_name(f"{args.out.name}.state")
+    args.state = find_state(args)
     check_replaceable(args.out, outputs)
     make_writable(args.state)
     check_data(args.data, job_spec)

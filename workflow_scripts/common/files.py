@@ -246,6 +246,15 @@ def hash_files(folder: str | Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in paths}
 
 
+def store_on_disk(path: Path) -> None:
+    """Wait until a file is on disk.
+
+    After a power cut a rename may have survived, but not the content of the file.
+    """
+    with open(path, "rb+") as stream:
+        os.fsync(stream.fileno())
+
+
 def make_writable(folder: Path) -> None:
     """Make the folder. Raises UserError if the folder cannot be made or written."""
     try:

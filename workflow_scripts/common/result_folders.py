@@ -576,6 +576,10 @@ class ScaleFolder(ReportFolder):
         """Return the folder from which a killed training resumes, as for a search."""
         return self.path / "state" / str(run) / digest
 
+    def intervention_state(self, run: object) -> Path:
+        """Return the folder of the answers from which killed interventions on a run continue."""
+        return self.path / "state" / str(run) / "interventions"
+
     def analysis(self, paper: str, name: str) -> AnalysisFolder:
         """Return the folder of an analysis."""
         return AnalysisFolder(self.path / "analyses" / paper / name)

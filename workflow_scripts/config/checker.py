@@ -110,15 +110,16 @@ def check_files(stamp: Path) -> None:
 
 def _digest_files() -> str:
     """Return the digest of the sizes and times of all files that decide on problems."""
-    files = [Path("config.yaml")]
+    places = {"config.yaml": Path("config.yaml")}
     for folder in (Path("catalogue"), Path("papers"), PACKAGE):
         for file in list_files(folder, "**/*"):
             if file.suffix in (".yaml", ".csv", ".py"):
-                files.append(file)
+                # Names within the folder of the checkout, which may be moved.
+                places[f"{folder.name}/{file.relative_to(folder)}"] = file
     states = []
-    for file in sorted(files):
+    for name, file in sorted(places.items()):
         status = file.stat()
-        states.append([str(file), status.st_size, status.st_mtime_ns])
+        states.append([name, status.st_size, status.st_mtime_ns])
     return digest(states)
 
 

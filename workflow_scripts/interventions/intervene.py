@@ -3,15 +3,17 @@
 The answers are scored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.progress import Reporter
@@ -24,7 +26,8 @@ from workflow_scripts.interventions.answer_scores import (
     score_share,
 )
 from workflow_scripts.interventions.candidates import Candidates, read_candidates
-from workflow_scripts.interventions.cap import predict_with_cap
+from workflow_scripts.interventions.cap import PooledReadout, predict_with_cap
+from workflow_scripts.interventions.saved_answers import SavedAnswers
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
@@ -34,7 +37,6 @@ from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
-    PromptBatch,
     Prompts,
     encode_prompts,
     get_prompt_settings,
@@ -60,7 +62,7 @@ class AnsweredPrompts:
 
     contents, answers, items: texts [N]; texts: of all tokens; labels [C]: ids of the distinct
     answers; readouts: with `labels` if these are few; encode: from other contents to prompts;
-    reporter: counts answered prompts.
+    reporter: counts answered prompts; saved: answers by pass, also those of a killed job.
     """
 
     model: PreTrainedModel
@@ -75,6 +77,7 @@ class AnsweredPrompts:
     readouts: list[str]
     encode: Callable[[list[str]], Prompts]
     reporter: Reporter
+    saved: SavedAnswers
     tables: list[pa.Table] = field(default_factory=list)
     scores: list[Score] = field(default_factory=list)
 
@@ -88,6 +91,7 @@ class AnsweredPrompts:
         match: str,
         device: torch.device,
         reporter: Reporter,
+        saved: SavedAnswers,
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
         settings = get_prompt_settings(spec)
@@ -121,23 +125,28 @@ class AnsweredPrompts:
             readouts=readouts,
             encode=encode,
             reporter=reporter,
+            saved=saved,
         )
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
         """Readout -> [N] bool: whether the answers to the unchanged prompts are right."""
-        return self.evaluate_answers(self.prompts)
+        return self.evaluate_answers("unchanged", self.prompts)
 
-    def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
+    def evaluate_answers(self, name: str, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token is right.
 
-        It is that of the vocabulary, or that of the answers.
+        It is that of the vocabulary, or that of the answers. name: of the pass.
         """
-        predicted = predict_answers(
-            self.model, prompts, self.labels, BATCH_TOKENS, self.device, self.reporter
-        )
-        by_readout = zip(self.readouts, predicted, strict=False)
-        return {readout: self.compare_answers(ids, readout) for readout, ids in by_readout}
+
+        def predict() -> Tensor:
+            predicted = predict_answers(
+                self.model, prompts, self.labels, BATCH_TOKENS, self.device, self.reporter
+            )
+            return torch.from_numpy(np.stack(predicted))
+
+        by_readout = zip(self.readouts, self.saved.find_or_compute(name, predict), strict=False)
+        return {readout: self.compare_answers(ids.numpy(), readout) for readout, ids in by_readout}
 
     def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool: whether the answers `ids` [N] are right."""
@@ -180,22 +189,35 @@ def intervene(
     candidates: Path,
     device: torch.device,
     reporter: Reporter,
+    saved: SavedAnswers,
 ) -> tuple[pa.Table, list[Score]]:
     """Return (answers, scores) under CAP and with synonyms.
 
     `match`: rule for right answers, see `PromptEvaluation`.
     """
-    subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device, reporter)
+    subject = AnsweredPrompts.read(
+        spec, checkpoint, data, settings.split, match, device, reporter, saved
+    )
     n_blocks = len(find_blocks(subject.model))
     layers = choose_blocks(n_blocks, settings.blocks)
     cap_passes = count_cap_passes(n_blocks, layers, len(settings.poolings))
     other_passes = 1 + len(settings.rates) * len(settings.seeds)  # 1: the unchanged prompts
     reporter.set_total(len(subject.items) * (cap_passes + other_passes))
+    reporter.resume(count_saved_prompts(subject, cap_passes))
     reporter.set_stage("pool words")
     evaluate_cap(subject, layers, settings.poolings, cap_passes)
     reporter.set_stage("replace words")
     evaluate_synonyms(subject, settings, read_candidates(candidates))
     return pa.concat_tables(subject.tables), subject.scores
+
+
+def count_saved_prompts(subject: AnsweredPrompts, cap_passes: int) -> int:
+    """Count the prompts that a killed job has answered, those under CAP `cap_passes` times."""
+    count = 0
+    for name, answers in subject.saved.answers.items():
+        prompts = answers.size(-1)
+        count += cap_passes * prompts if name.startswith("cap") else prompts
+    return count
 
 
 def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
@@ -232,26 +254,29 @@ def evaluate_cap(
 
     passes: how many each prompt adds to the progress, as `count_cap_passes` estimates them.
     """
-    buckets = bucket_texts(subject.prompts.length, BATCH_TOKENS)
-
-    def make_batches() -> Iterator[PromptBatch]:
-        for rows in buckets:
-            yield subject.prompts.make_batch(rows).to(subject.device)
-
-    def advance(items: int) -> None:
-        subject.reporter.advance(passes * items)
-
+    readouts = [PooledReadout(*names) for names in product(layers, poolings, subject.readouts)]
     labels = None
     if "labels" in subject.readouts:
         labels = torch.from_numpy(subject.labels)
-    predicted = predict_with_cap(
-        subject.model, make_batches(), layers, poolings, labels, advance=advance
-    )
-    order = np.concatenate(buckets)
-    for (layer, pooling, readout), ids in predicted.items():
-        answers = np.empty(len(ids), np.int64)
-        answers[order] = ids.numpy()
-        right = subject.compare_answers(answers, readout)
+
+    def predict(rows: np.ndarray) -> Tensor:
+        """Return the answers to the prompts `rows` [n], as ids [readouts, n]."""
+        batch = subject.prompts.make_batch(rows).to(subject.device)
+        predicted = predict_with_cap(
+            subject.model,
+            [batch],
+            layers,
+            poolings,
+            labels,
+            advance=lambda items: subject.reporter.advance(passes * items),
+        )
+        return torch.stack([predicted[readout] for readout in readouts])
+
+    answers = np.empty((len(readouts), len(subject.items)), np.int64)
+    for number, rows in enumerate(bucket_texts(subject.prompts.length, BATCH_TOKENS)):
+        answers[:, rows] = subject.saved.find_or_compute(f"cap/{number}", partial(predict, rows))
+    for ids, (layer, pooling, readout) in zip(answers, readouts, strict=True):
+        right = subject.compare_answers(ids, readout)
         metric = METRIC[readout]
         subject.record(right, readout, metric, intervention="cap", layer=layer, pooling=pooling)
 
@@ -279,7 +304,8 @@ def evaluate_synonyms(
             columns = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
             realised_rate = {"realised_rate": score_share(np.array(replaced_shares))}
             subject.scores += make_scores(columns | {"item_set": "all"}, realised_rate)
-            for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
+            name = f"synonyms/{rate}/{seed}"
+            for readout, right in subject.evaluate_answers(name, subject.encode(texts)).items():
                 metric = PREFIX[readout] + "consistency"
                 consistency = subject.record(right, readout, metric, **columns)
                 if consistency is not None:

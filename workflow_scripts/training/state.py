@@ -34,7 +34,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json
+from workflow_scripts.common.files import hash_file, read_json, store_on_disk
 from workflow_scripts.models.weights import list_weights, load_weights, write_tensors
 from workflow_scripts.training.history import LoggedValue, read_history, write_history
 from workflow_scripts.training.machine import (
@@ -78,15 +78,6 @@ class TrainingState:
     steady_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
     attempts: list[Attempt] = field(default_factory=list)
-
-
-def _store_on_disk(path: Path) -> None:
-    """Wait until the file is on disk.
-
-    After a power cut a rename may have survived, but not the content of the file.
-    """
-    with open(path, "rb+") as stream:
-        os.fsync(stream.fileno())
 
 
 def _is_in_place(stream: IO[str]) -> bool:
@@ -189,7 +180,7 @@ class StateFolder:
             path = self.locate_best(name, best.step)
             part = path.with_name(f".{path.name}.part")
             write_tensors(weights, part)
-            _store_on_disk(part)
+            store_on_disk(part)
             state.best[name] = replace(best, sha256=hash_file(part))
             os.replace(part, path)
         self.unsaved_best = {}
@@ -219,7 +210,7 @@ class StateFolder:
             "".join(f"{hash_file(part / name)}  {name}\n" for name in names), encoding="utf-8"
         )
         for name in (*names, SUMS):
-            _store_on_disk(part / name)
+            store_on_disk(part / name)
         os.rename(part, saved)
         self.log(f"saved {saved.name}")
         self._remove_old_states()

@@ -164,7 +164,7 @@ class Executor(SlurmExecutor):
         self.silent_since: float | None = None
         # jobs that SLURM did not answer for
         self.tried_since: dict[int, float] = {}
-        # the states that each training had saved when it reached its time limit
+        # what each job had saved when it reached its time limit
         self.saved_states: dict[int, set[Path]] = {}
         self.warned_reasons: set[str] = set()
         if shutil.which("squeue") is None:
@@ -249,7 +249,7 @@ class Executor(SlurmExecutor):
             elif end == "COMPLETED":
                 self.report_job_success(active)
             elif self.can_continue(active, end):
-                self.continue_training(active.job)
+                self.continue_job(active.job)
             else:
                 self.report_failure(active, end)
 
@@ -274,7 +274,9 @@ class Executor(SlurmExecutor):
         self.report_job_error(active, msg=message, aux_logs=logs)
 
     def can_continue(self, active: SubmittedJobInfo, end: str) -> bool:
-        """Return whether a job is a training that reached its time limit after a new saved state.
+        """Return whether a job reached its time limit after it had saved something new.
+
+        Trainings save their states, interventions their answers.
 
         SLURM's signal may come before the limit: then the training itself has ended.
         """
@@ -286,13 +288,13 @@ class Executor(SlurmExecutor):
             return False
         if end.startswith("CANCELLED"):
             return False
-        states = set(Path(state).rglob("step-*"))
+        states = {*Path(state).rglob("step-*"), *Path(state).rglob("answers-*")}
         earlier = self.saved_states.get(job.jobid, set())
         self.saved_states[job.jobid] = earlier | states
         return not states <= earlier
 
-    def continue_training(self, job) -> None:
-        """Submit a training again that continues from its saved state: this is no failed attempt.
+    def continue_job(self, job) -> None:
+        """Submit a job again that continues from what it has saved: this is no failed attempt.
 
         The upstream executor counts a time limit as a failure.
         """

@@ -1,0 +1,89 @@
+"""Answers that a killed job has saved: which of them the next job takes."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.training.toy import flip_bit
+from workflow_scripts.interventions.saved_answers import SavedAnswers
+
+IDENTITY = {"fingerprint": "a", "device": "cpu"}
+
+
+def answer(saved: SavedAnswers, numbers: dict[str, int]) -> list[str]:
+    """Go through the passes `numbers`, name -> answer; returns those that were computed."""
+    computed = []
+
+    def compute(name: str) -> Tensor:
+        computed.append(name)
+        return torch.full((2, 3), numbers[name])
+
+    for name, number in numbers.items():
+        found = saved.find_or_compute(name, lambda name=name: compute(name))
+        assert found.dtype == torch.int64 and found.tolist() == [[number] * 3] * 2
+    return computed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two saves of one pass each."""
+    folder = tmp_path / "saved/answers"
+    assert answer(SavedAnswers(folder, IDENTITY, 0), {"cap/0": 4, "unchanged": 5}) == [
+        "cap/0",
+        "unchanged",
+    ]
+    assert len(list(folder.iterdir())) == 2 + 1
+    return folder
+
+
+def test_what_was_saved_is_not_computed_again(folder: Path):
+    saved = SavedAnswers(folder, IDENTITY, 0)
+    assert saved.answers.keys() == {"cap/0", "unchanged"}
+    assert answer(saved, {"cap/0": 4, "unchanged": 5, "later": 6}) == ["later"]
+    assert SavedAnswers(folder, IDENTITY, 0).answers.keys() == {"cap/0", "unchanged", "later"}
+
+
+@pytest.mark.parametrize("key", IDENTITY)
+def test_answers_of_another_model_or_device_are_deleted(folder: Path, key: str):
+    other = IDENTITY | {key: "other"}
+    assert not SavedAnswers(folder, other, 60).answers
+    assert not folder.exists()
+
+
+def test_a_damaged_file_is_computed_again(folder: Path):
+    damaged, whole = sorted(folder.glob("answers-*"))
+    flip_bit(damaged)
+    lost = {"cap/0", "unchanged"} - SavedAnswers(folder, IDENTITY, 60).answers.keys()
+    assert len(lost) == 1
+    assert not damaged.exists() and whole.exists()
+    saved = SavedAnswers(folder, IDENTITY, 60)
+    assert answer(saved, {"cap/0": 4, "unchanged": 5}) == [*lost]
+
+
+def test_half_of_a_file_that_a_kill_left_is_ignored(folder: Path):
+    (folder / ".answers.part").write_bytes(b"half")
+    saved = SavedAnswers(folder, IDENTITY, 0)
+    assert answer(saved, {"cap/0": 4, "unchanged": 5, "later": 6}) == ["later"]
+
+
+def test_a_short_job_writes_nothing(tmp_path: Path):
+    answer(SavedAnswers(tmp_path / "answers", IDENTITY, 60), {"cap/0": 1, "unchanged": 2})
+    assert not (tmp_path / "answers").exists()
+
+
+def test_the_passes_of_an_interval_are_one_file(tmp_path: Path):
+    saved = SavedAnswers(tmp_path, IDENTITY, 0.2)
+    answer(saved, {"cap/0": 1, "cap/1": 2})
+    time.sleep(0.2)
+    answer(saved, {"cap/2": 3, "cap/3": 4})
+    assert len(list(tmp_path.glob("answers-*"))) == 1
+    assert SavedAnswers(tmp_path, IDENTITY, 60).answers.keys() == {"cap/0", "cap/1", "cap/2"}
+
+
+def test_files_of_others_stay(folder: Path):
+    (folder / "notes.txt").write_text("mine")
+    SavedAnswers(folder, IDENTITY, 60).remove()
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]

@@ -1,0 +1,88 @@
+"""Answers of a model that a job has saved, so that the next one continues after it was killed.
+
+Layout of the folder:
+
+    identity.json                   digests of all that decides the answers
+    answers-<sha256>.safetensors    the passes since the save before, by their names
+
+A file is written under another name and renamed when it is on disk. Nothing is pickled.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from workflow_scripts.common.files import (
+    hash_file,
+    list_files,
+    read_json,
+    store_on_disk,
+    write_json,
+)
+from workflow_scripts.models.weights import write_tensors
+
+
+class SavedAnswers:
+    """The answers of a job with an `identity`, by the name of the pass over prompts.
+
+    Those of a job with another identity are deleted. They are saved when `seconds` have passed
+    since the save before, so that a short job saves none.
+    """
+
+    def __init__(self, folder: Path, identity: dict[str, str], seconds: float):
+        self.folder = folder
+        self.identity = identity
+        self.seconds = seconds
+        self.identity_file = folder / "identity.json"
+        self.answers = self._load()
+        self.unsaved: dict[str, Tensor] = {}
+        self.last_save = time.monotonic()
+
+    def _load(self) -> dict[str, Tensor]:
+        """Read the answers that were saved; damaged files are deleted."""
+        if self.identity_file.is_file() and read_json(self.identity_file) != self.identity:
+            self.remove()
+        answers: dict[str, Tensor] = {}
+        for file in self._list_files():
+            if file.stem == f"answers-{hash_file(file)}":
+                answers |= load_file(file)
+            else:
+                file.unlink()
+        return answers
+
+    def _list_files(self) -> list[Path]:
+        return list_files(self.folder, "answers-*.safetensors")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.answers
+
+    def find_or_compute(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
+        """Return the answers of a pass, which `compute` computes unless they were saved."""
+        if name not in self.answers:
+            self.answers[name] = compute()
+            self.unsaved[name] = self.answers[name]
+            if time.monotonic() - self.last_save >= self.seconds:
+                self._save()
+        return self.answers[name]
+
+    def _save(self) -> None:
+        """Write the answers that are not on disk yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.identity_file, self.identity)
+        part = self.folder / ".answers.part"
+        write_tensors(self.unsaved, part)
+        store_on_disk(part)
+        part.replace(self.folder / f"answers-{hash_file(part)}.safetensors")
+        self.unsaved = {}
+        self.last_save = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete what was saved, and the folder unless it has other files."""
+        for file in (*self._list_files(), self.identity_file):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
