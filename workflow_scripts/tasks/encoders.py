@@ -10,13 +10,13 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.model import SpecialTokens, find_special_tokens
-from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, NamedSettings, RunSpec
-from workflow_scripts.training.settings import RecomputingTraining
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -94,9 +94,7 @@ def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
             f"{tokenizer_file} has {special.pad} for padding, config.json "
             f"{encoder.config.pad_token_id}; fetch the model again"
         )
-    assert isinstance(spec.training, RecomputingTraining)
-    if spec.training.gradient_checkpointing:
-        use_gradient_checkpointing(encoder)
+    set_gradient_checkpointing(encoder, spec.training)
     return encoder
 
 

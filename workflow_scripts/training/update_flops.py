@@ -19,7 +19,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
-from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
@@ -33,6 +32,7 @@ from workflow_scripts.tasks.question_answering.training_setup import (
     SpanModel,
     compute_span_loss,
 )
+from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceBatch,
@@ -42,7 +42,6 @@ from workflow_scripts.tasks.sentence_prediction.training_setup import (
 )
 from workflow_scripts.tasks.seq2seq.word_loss import WordLoss
 from workflow_scripts.training.run import add_objective
-from workflow_scripts.training.settings import RecomputingTraining
 from workflow_scripts.training.update_count import BYTES_PER_PARAMETER, BatchSizes, UpdateCount
 
 CLASSES = 3  # of a sentence: their number hardly changes the cost
@@ -198,9 +197,7 @@ def set_up_prompt(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, Prom
     """Return model and loss of prompts that a token answers, and a batch."""
     (vocabulary,) = sizes.vocabulary
     model = import_model(spec.model.name).build(spec.model.settings, vocabulary)
-    assert isinstance(spec.training, RecomputingTraining)
-    if spec.training.gradient_checkpointing:
-        use_gradient_checkpointing(model)
+    set_gradient_checkpointing(model, spec.training)
     shape = (sizes.sentences, *sizes.tokens)
     batch = PromptBatch(
         ids=make_ids(*shape),
@@ -228,9 +225,7 @@ def set_up_masked_lm(spec: RunSpec, sizes: BatchSizes) -> tuple[TrainingSetup, M
     """Return encoder, heads and loss of a pre-training on masked words, and a batch."""
     (vocabulary,) = sizes.vocabulary
     model = build_pretraining(spec.model, vocabulary)
-    assert isinstance(spec.training, RecomputingTraining)
-    if spec.training.gradient_checkpointing:
-        use_gradient_checkpointing(model.encoder)
+    set_gradient_checkpointing(model.encoder, spec.training)
     shape = (sizes.sentences, *sizes.tokens)
     batch = MaskedBatch(
         ids=make_ids(*shape),
@@ -285,9 +280,7 @@ def _build_encoder(spec: RunSpec, sizes: BatchSizes) -> Any:
     (vocabulary,) = sizes.vocabulary
     settings: EncoderSettings = spec.model.settings
     encoder = import_model(spec.model.name).build(settings, vocabulary)
-    assert isinstance(spec.training, RecomputingTraining)
-    if spec.training.gradient_checkpointing:
-        use_gradient_checkpointing(encoder)
+    set_gradient_checkpointing(encoder, spec.training)
     return encoder
 
 

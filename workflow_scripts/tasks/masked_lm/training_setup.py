@@ -11,7 +11,6 @@ from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.models.hugging_face import (
     load_tokenizer,
-    use_gradient_checkpointing,
     write_companions,
 )
 from workflow_scripts.tasks.base import TrainingSetup
@@ -31,6 +30,7 @@ from workflow_scripts.tasks.masked_lm.model import (
     compute_masked_nll,
 )
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
+from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.training.settings import RecomputingTraining
 
@@ -49,8 +49,7 @@ def set_up_training(
     assert isinstance(settings, RecomputingTraining)
     tokenizer = load_tokenizer(data)
     model = build(spec.model, tokenizer.get_vocab_size()).to(device)
-    if settings.gradient_checkpointing:
-        use_gradient_checkpointing(model.encoder)
+    set_gradient_checkpointing(model.encoder, settings)
     train = read_sentence_pairs(spec, data, "train")
     fixed_batches: list[MaskedBatch] = []
     if settings.selection:

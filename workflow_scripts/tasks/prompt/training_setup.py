@@ -22,10 +22,10 @@ from workflow_scripts.models.hugging_face import (
     get_embeddings,
     load_tokenizer,
     place_on_device,
-    use_gradient_checkpointing,
 )
 from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
+from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.training.settings import RecomputingTraining
 
@@ -252,8 +252,7 @@ def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device)
     assert isinstance(settings, RecomputingTraining)
     model = load_causal_lm(init, get_prompt_settings(spec).family)
     place_on_device(model, device)
-    if settings.gradient_checkpointing:
-        use_gradient_checkpointing(model)
+    set_gradient_checkpointing(model, settings)
     train = read_prompts(spec, model, init, data, "train")
     batches = shuffle_examples(
         train.length,
