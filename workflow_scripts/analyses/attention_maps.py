@@ -1,11 +1,11 @@
 """Encoder attention for sentences of one structure, and its divergence (figures 1, 5 and 8)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas
 import torch
-from torch import nn
 
 from workflow_scripts.analyses.options.attention_maps import Options
 from workflow_scripts.analyses.result import AnalysisResult
@@ -27,9 +27,7 @@ def compute_kl_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @torch.no_grad()
-def compute_encoder_attention(
-    model: nn.Module, sentences: Sequence[Sequence[int]]
-) -> list[np.ndarray]:
+def compute_encoder_attention(model: Any, sentences: Sequence[Sequence[int]]) -> list[np.ndarray]:
     """Compute the encoder attention of each sentence (ids with EOS).
 
     Returns float32 [layers, heads, S, S] each, queries first. A batch has sentences of one length,
@@ -76,17 +74,18 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     divergence_tables = []
     scores = []
     for run in runs:
+        divergences = []
         model, words = run.load()
         maps = compute_encoder_attention(model, encode_sentences(sentences, words, run))
         for sentence, weights in zip(sentences, maps, strict=True):
-            divergence = compute_kl_divergence(maps[0], weights)
-            by_head = divergence.mean(-1)
+            divergences.append(compute_kl_divergence(maps[0], weights))
+            by_head = divergences[-1].mean(-1)
             axes = ("layer", "head", "query", "key")
             map_tables.append(make_map_table(run, sentence, axes, "weight", weights))
             divergence_tables.append(
                 make_map_table(run, sentence, ("layer", "head"), "attention_kl", by_head)
             )
-        last = divergence
+        last = divergences[-1]
         scores += run.make_scores({"attention_kl": (last.mean(), "nats", last.size)})
     files = {
         "attention": stack_tables(

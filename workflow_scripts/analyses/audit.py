@@ -54,16 +54,25 @@ def find_cell_pairs(published: dict[Key, Published], options: Options) -> Iterat
     rates = options.rates.items()
     for (task, display), (prefix, rate), model in product(displays, rates, options.models):
         rows = [f"{model} {version}" for version in options.versions]
-        consistency = [published.get((display, row, f"{prefix} CS", "consistency")) for row in rows]
-        cv = [published.get((display, row, f"{prefix} CV", "cv")) for row in rows]
-        if None in consistency or None in cv:
+        consistency = [
+            find_value(published, Key(display, row, f"{prefix} CS", "consistency")) for row in rows
+        ]
+        cv = [find_value(published, Key(display, row, f"{prefix} CV", "cv")) for row in rows]
+        first, second = consistency
+        first_cv, second_cv = cv
+        if first is None or second is None or first_cv is None or second_cv is None:
             continue
-        if (display, model, prefix) in options.misprinted:
-            cv_ratio = None
-        else:
-            cv_ratio = cv[0].value / cv[1].value
-        difference = consistency[0].value - consistency[1].value
-        yield CellPair(task, rate, difference, cv_ratio)
+        cv_ratio = None
+        if (display, model, prefix) not in options.misprinted:
+            cv_ratio = first_cv / second_cv
+        yield CellPair(task, rate, first - second, cv_ratio)
+
+
+def find_value(published: dict[Key, Published], key: Key) -> float | None:
+    """Return the printed number of a cell; None if there is none, or if it is a bound or words."""
+    if key not in published:
+        return None
+    return published[key].value
 
 
 def compute_null_interval(runs: int) -> tuple[float, float]:

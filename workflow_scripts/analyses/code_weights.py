@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
@@ -141,7 +141,7 @@ def load_cat_model(run: TrainedRun) -> tuple[CatModel, Tokenizer]:
     section = parse_named_settings(read_json(manifest)["spec"]["model"], "model", manifest)
     module = import_model(section.name)
     folder = run.files.checkpoint
-    model = None
+    model: Any = None
     if hasattr(module, "load_model"):  # that of an encoder
         model = module.load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
@@ -181,7 +181,8 @@ def sample_sentences(run: TrainedRun, options: Options) -> list[np.ndarray]:
 
 def observe_codes(loaded: LoadedRun, texts: Sequence[np.ndarray]) -> CodeUses:
     """Read texts, each the ids [S] of its pieces, and collect the uses of codes."""
-    by_layer = [np.zeros(codebook.codebook.shape[0]) for codebook in loaded.model.codebooks]
+    codebooks = [codebook.get_parameter("codebook") for codebook in loaded.model.codebooks]
+    by_layer = [np.zeros(len(codebook)) for codebook in codebooks]
     tokens = 0
     batches: list[WeightsOfWords] = []
     for batch in read_codes(loaded.model, loaded.tokenizer, texts):

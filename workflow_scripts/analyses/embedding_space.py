@@ -7,13 +7,13 @@ forms (COGS).
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas
 import torch
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
-from torch import nn
 
 from workflow_scripts.analyses.options.embedding_space import ComparedWord, Options, WordClasses
 from workflow_scripts.analyses.result import AnalysisResult
@@ -53,7 +53,7 @@ def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     return tsne.fit_transform(vectors)
 
 
-def assign_codes(model: nn.Module, side: str, ids: Sequence[int]) -> list[int] | None:
+def assign_codes(model: Any, side: str, ids: Sequence[int]) -> list[int] | None:
     """Return the code of each id of a `side`, source or target; None if the model has no codes."""
     if not hasattr(model, "assign_codes"):
         return None
@@ -104,7 +104,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
         table[["x", "y"]] = project_tsne(vectors, options.seed)
         tables.append(pandas.DataFrame({**run.columns, **table}))
         is_word = (table["word"] != END).to_numpy()
-        words = table[is_word].reset_index(drop=True)
+        words = table.loc[is_word].reset_index(drop=True)
         values = score_words(words, vectors[is_word], options.focus, run, result.notes)
         if options.output and has_codes(words):
             values |= score_output(run, options.output, result.notes)
@@ -152,6 +152,7 @@ def score_output(
     words = read_vocabularies(run.data)["target"]
     model, _ = run.load()
     codes = assign_codes(model, "target", range(len(words)))
+    assert codes is not None, "the source words have codes"
     code_of = dict(zip(words, codes, strict=True))
     if not _has_words(code_of, output, run, notes):
         return {}

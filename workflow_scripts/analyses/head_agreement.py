@@ -11,6 +11,7 @@ from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.options.head_agreement import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences
+from workflow_scripts.common.errors import UserError
 
 COLUMNS = [*RUN_COLUMNS, "pair", "first", "second", "agreement", "same_codes"]
 
@@ -59,17 +60,24 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
         shares = []
         for first, second in zip(first_maps, second_maps, strict=True):
             shares.append(100 * compute_agreement(first, second))
-        values = {"head_agreement_printed": (np.mean(shares), "percent", len(pairs))}
+        mean_share = float(np.mean(shares))
+        values = {"head_agreement_printed": (mean_share, "percent", len(pairs))}
 
-        same_codes: list[bool | None] = [None] * len(pairs)
+        same_codes: Sequence[bool | None] = [None] * len(pairs)
         coder = None
         if options.codes_from:
             coder = run_of.get(run.run._replace(**options.codes_from.model_dump()))
         if coder:
             codes = assign_codes(coder.load()[0], "source", range(len(words)))
-            same_codes = compare_codes(codes, first_ids, second_ids)
+            if codes is None:
+                raise UserError(
+                    f"displays.yaml: {coder} has no codes; name another model in `codes_from`"
+                )
+            has_same_codes = compare_codes(codes, first_ids, second_ids)
+            same_codes = has_same_codes
             if coder.run == run.run:
-                values["printed_same_codes"] = (100 * np.mean(same_codes), "percent", len(pairs))
+                percentage = 100 * float(np.mean(has_same_codes))
+                values["printed_same_codes"] = (percentage, "percent", len(pairs))
         result.scores += run.make_scores(values, split=split)
         for pair, share, same in zip(pairs, shares, same_codes, strict=True):
             columns = {

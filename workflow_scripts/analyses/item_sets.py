@@ -71,7 +71,7 @@ def _score_run(run: TrainedRun, answers: pandas.DataFrame, result: AnalysisResul
     `answers` are those of all variants of its task, method and seed.
     """
     right = answers.groupby(["readout", "item"])["correct_before"].all()
-    shared = right.index[right]
+    shared = right.index[right.to_numpy()]
     item_counts = {}
     for readout in sorted(answers["readout"].unique()):
         count = int((shared.get_level_values("readout") == readout).sum())
@@ -81,10 +81,11 @@ def _score_run(run: TrainedRun, answers: pandas.DataFrame, result: AnalysisResul
         if not count:
             result.notes.append(f"{run}: no common item by {readout}")
 
-    own = answers[answers["variant"] == run.variant]
-    own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
+    own = answers.loc[answers["variant"] == run.variant]
+    own = own.loc[pandas.MultiIndex.from_frame(own.loc[:, ["readout", "item"]]).isin(shared)]
     shares_of: dict[DrawGroup, list[float]] = {}
-    for key, correct in own.groupby(INTERVENTION, dropna=False)["correct"]:
+    for key, group in own.groupby(INTERVENTION, dropna=False):
+        correct = group["correct"].to_numpy()
         columns = _name_intervention(key)
         readout = columns["readout"]
         share = 100 * float(correct.mean())
@@ -99,7 +100,7 @@ def _score_run(run: TrainedRun, answers: pandas.DataFrame, result: AnalysisResul
         _score_spread(run, draws, shares, item_counts[draws.readout], result)
 
 
-def _name_intervention(key: tuple) -> dict[str, Any]:
+def _name_intervention(key: Any) -> dict[str, Any]:
     """Return the columns of an intervention that apply to it; whole numbers became floats."""
     columns = {}
     for name, value in zip(INTERVENTION, key, strict=True):

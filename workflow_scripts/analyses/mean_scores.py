@@ -99,6 +99,7 @@ def compare_means(left: SeedMeans, right: SeedMeans) -> SeedMeans:
             value_of[seed] = value - right.value_of[seed]
     if not value_of:
         return SeedMeans({}, None)
+    assert left.run and right.run, "both have means"
     protocol = find_worst_protocol(left.run.protocol, right.run.protocol)
     return SeedMeans(value_of, replace(left.run, protocol=protocol))
 
@@ -108,6 +109,8 @@ def make_seed_scores(
 ) -> list[Score]:
     """Make the score of each seed."""
     scores = []
+    if means.run is None:
+        return scores
     for seed, value in means.value_of.items():
         run = replace(means.run, seed=seed)
         scores += run.make_scores({metric: (value, unit, n)}, readout=run.readout, **columns)

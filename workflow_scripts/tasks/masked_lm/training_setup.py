@@ -15,6 +15,7 @@ from workflow_scripts.models.hugging_face import (
 )
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.gradient_checkpointing import set_gradient_checkpointing
 from workflow_scripts.tasks.masked_lm.batches import (
     MaskedBatch,
     SentencePairs,
@@ -30,7 +31,6 @@ from workflow_scripts.tasks.masked_lm.model import (
     compute_masked_nll,
 )
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
-from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.training.settings import RecomputingTraining
 

@@ -25,7 +25,7 @@ from workflow_scripts.models.hugging_face import (
 )
 from workflow_scripts.tasks.base import ExampleLoss, TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
-from workflow_scripts.tasks.recomputing import set_gradient_checkpointing
+from workflow_scripts.tasks.gradient_checkpointing import set_gradient_checkpointing
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.training.settings import RecomputingTraining
 
