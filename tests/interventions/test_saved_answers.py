@@ -66,7 +66,15 @@ def test_a_damaged_file_is_computed_again(folder: Path):
 def test_half_of_a_file_that_a_kill_left_is_ignored(folder: Path):
     (folder / ".answers.part").write_bytes(b"half")
     saved = SavedAnswers(folder, IDENTITY, 0)
-    assert answer(saved, {"cap/0": 4, "unchanged": 5, "later": 6}) == ["later"]
+    assert answer(saved, {"cap/0": 4, "unchanged": 5}) == []
+    saved.remove()
+    assert not folder.exists()
+
+
+def test_answers_of_an_unknown_model_are_deleted(folder: Path):
+    (folder / "identity.json").unlink()
+    assert not SavedAnswers(folder, IDENTITY, 60).answers
+    assert not folder.exists()
 
 
 def test_a_short_job_writes_nothing(tmp_path: Path):

@@ -38,13 +38,14 @@ class SavedAnswers:
         self.identity = identity
         self.seconds = seconds
         self.identity_file = folder / "identity.json"
+        self.unfinished_file = folder / ".answers.part"
         self.answers = self._load()
         self.unsaved: dict[str, Tensor] = {}
         self.last_save = time.monotonic()
 
     def _load(self) -> dict[str, Tensor]:
         """Read the answers that were saved; damaged files are deleted."""
-        if self.identity_file.is_file() and read_json(self.identity_file) != self.identity:
+        if not self.identity_file.is_file() or read_json(self.identity_file) != self.identity:
             self.remove()
         answers: dict[str, Tensor] = {}
         for file in self._list_files():
@@ -56,9 +57,6 @@ class SavedAnswers:
 
     def _list_files(self) -> list[Path]:
         return list_files(self.folder, "answers-*.safetensors")
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.answers
 
     def find_or_compute(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
         """Return the answers of a pass, which `compute` computes unless they were saved."""
@@ -73,16 +71,16 @@ class SavedAnswers:
         """Write the answers that are not on disk yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.identity_file, self.identity)
-        part = self.folder / ".answers.part"
-        write_tensors(self.unsaved, part)
-        store_on_disk(part)
-        part.replace(self.folder / f"answers-{hash_file(part)}.safetensors")
+        write_tensors(self.unsaved, self.unfinished_file)
+        store_on_disk(self.unfinished_file)
+        name = f"answers-{hash_file(self.unfinished_file)}.safetensors"
+        self.unfinished_file.replace(self.folder / name)
         self.unsaved = {}
         self.last_save = time.monotonic()
 
     def remove(self) -> None:
         """Delete what was saved, and the folder unless it has other files."""
-        for file in (*self._list_files(), self.identity_file):
+        for file in (*self._list_files(), self.unfinished_file, self.identity_file):
             file.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
