@@ -2,6 +2,7 @@
 
 import os
 import pty
+import termios
 from pathlib import Path
 
 QUESTION = "Start? [y/N] "
@@ -13,6 +14,7 @@ def answer(command: list[str], answers: str, folder: Path | None = None) -> tupl
     if process == 0:
         os.chdir(folder or Path.cwd())
         os.execvp(command[0], command)
+    keep_output_at_signals(terminal)
     written = ""
     waiting = answers
     while True:
@@ -29,3 +31,13 @@ def answer(command: list[str], answers: str, folder: Path | None = None) -> tupl
     os.close(terminal)
     _, status = os.waitpid(process, 0)
     return written, os.waitstatus_to_exitcode(status)
+
+
+def keep_output_at_signals(terminal: int) -> None:
+    """Let a terminal keep what was written and not read yet when Ctrl-C is typed.
+
+    It would drop it just after the signal, and with it what a fast process has answered.
+    """
+    settings = termios.tcgetattr(terminal)
+    settings[3] |= termios.NOFLSH  # of the local modes
+    termios.tcsetattr(terminal, termios.TCSANOW, settings)
