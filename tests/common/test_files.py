@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from workflow_scripts.common import files
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -11,6 +12,7 @@ from workflow_scripts.common.files import (
     hash_files,
     is_system_file,
     list_files,
+    make_scratch_folder,
     parse_decimal,
     read_csv,
     read_json,
@@ -38,6 +40,26 @@ def test_a_folder_replaces_a_full_folder(tmp_path: Path):
         (temporary / "new").touch()
     assert os.listdir(target) == ["new"]
     assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize(("needed", "is_there"), [(0, True), (10**18, False)])
+def test_a_scratch_folder_is_in_memory_where_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needed: int, is_there: bool
+):
+    monkeypatch.setattr(files, "MEMORY", tmp_path)
+    monkeypatch.setattr(files, "SCRATCH_BYTES", needed)
+    with make_scratch_folder() as folder:
+        assert (Path(folder).parent == tmp_path) == is_there
+        assert os.listdir(folder) == [] and os.stat(folder).st_mode & 0o077 == 0
+    assert not Path(folder).exists()
+
+
+def test_a_scratch_folder_needs_no_file_system_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(files, "MEMORY", tmp_path / "none")
+    with make_scratch_folder() as folder:
+        assert Path(folder).is_dir()
 
 
 def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):

@@ -5,12 +5,12 @@ and the tables of which a cell is missing or differs; of every table the LaTeX, 
 """
 
 import csv
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
+from workflow_scripts.common.files import make_scratch_folder
 from workflow_scripts.common.result_folders import ExportFolder
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.judging import write_claims
@@ -35,7 +35,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
 @contextmanager
 def restored_reference(folder: Path = REFERENCE) -> Iterator[RestoredExport]:
     """The committed scores in the layout of results/small, for the block."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with make_scratch_folder() as scratch:
         yield restore_export(load_catalogue(ROOT), ExportFolder(folder), Path(scratch))
 
 

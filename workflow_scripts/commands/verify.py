@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workflow_scripts.common.console import make_console
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import make_scratch_folder
 from workflow_scripts.common.result_folders import (
     COMMITTED,
     CrateFolder,
@@ -176,7 +177,7 @@ def recompute_export(
 
     Predictions are scored again of the decided primary claims, or of one `claim` of the paper.
     """
-    with tempfile.TemporaryDirectory() as scratch:
+    with make_scratch_folder() as scratch:
         restored = restore_export(catalogue, export, Path(scratch), paper or None)
         claims = recompute_claims(restored, [paper] if paper else None)
         outcomes = [outcome for _, outcome in claims.decided_outcomes]

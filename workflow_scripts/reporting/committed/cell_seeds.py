@@ -1,9 +1,8 @@
 """The scores by seed of which the cells of a table are made."""
 
-import tempfile
 from pathlib import Path
 
-from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.files import make_scratch_folder, read_mapping
 from workflow_scripts.common.result_folders import ExportFolder, RunFolder, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
@@ -22,7 +21,7 @@ class RestoredScores:
 
     def __init__(self, catalogue: Catalogue, export: ExportFolder):
         """Raise UserError if a file of the export is missing."""
-        self._scratch = tempfile.TemporaryDirectory()
+        self._scratch = make_scratch_folder()
         self._restored = restore_export(catalogue, export, Path(self._scratch.name))
 
     def make_table_cells(self, paper: str, table: str) -> list[Cell]:
