@@ -48,6 +48,18 @@ def test_speed_counts_only_what_this_process_has_done(capsys, clock):
     assert line == "run: 910/1,000 steps  1.0/s  1:30 left"
 
 
+@pytest.mark.parametrize("done_before", [0, 900])
+def test_without_a_step_of_this_process_there_is_no_speed_to_show(capsys, clock, done_before):
+    """As of a batch of which the first pass has answered no prompt."""
+    with Reporter("run", 1000, "lines") as reporter:
+        reporter.resume(done_before)
+        clock[0] += 10
+        reporter.advance(0)
+        reporter.advance(100)
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"run: {done_before + 100:,}/1,000 steps  10.0/s  ")
+
+
 def test_a_total_may_be_known_only_when_the_data_are_read(capsys, clock):
     with Reporter("run", 0, "lines") as reporter:
         reporter.set_total(200)

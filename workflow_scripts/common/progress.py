@@ -152,8 +152,13 @@ class Reporter:
             self.print_line(warning)
 
     def advance(self, count: int = 1) -> None:
-        """Count `count` more steps; update the display if the last update was long enough ago."""
+        """Count `count` more steps; update the display if the last update was long enough ago.
+
+        Without a step that this process has done there is no speed to show.
+        """
         self.done += count
+        if self.done == self.done_before:
+            return
         now = time.monotonic()
         elapsed = now - self.started
         if now - self.updated < self._choose_pause(elapsed):
