@@ -140,8 +140,8 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
     assert main(["page", "--results", str(results.path)]) == 0
     words = Document(results.page).words
     assert "These numbers say nothing about the papers." in words
-    assert "JUMP in distribution , percent JUMP , percent seeds Transformer 93.5 2.75 3" in words
-    assert "best constant answer 1.25 0.5" in words
+    assert "JUMP in distribution , percent JUMP , percent seeds Transformer 93.50 2.75 3" in words
+    assert "best constant answer 1.25 0.50" in words
     assert "3.75" not in words  # next to no control
     assert "not run at demo" in words
     assert "The papers, by results/reference/small: of " in words

@@ -29,6 +29,7 @@ from workflow_scripts.reporting.site.measured_claims import (
     rank_claim,
     read_measured_claims,
 )
+from workflow_scripts.reporting.tables.layout import format_number
 
 LONGEST_LINK = 44  # letters of a title in a list of links
 LONGEST_ABBREVIATION = 6  # letters of the key of a paper
@@ -90,6 +91,7 @@ def make_environment() -> Environment:
         "list_pair_effects": claim_words.list_pair_effects,
         "name_sides": claim_words.name_sides,
         "format_effect": format_effect,
+        "format_number": format_number,
         "format_published_effect": format_published_effect,
         "count": count_by_state,
     }

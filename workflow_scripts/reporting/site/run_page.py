@@ -68,6 +68,15 @@ class Continuation:
 
 
 @dataclass(frozen=True)
+class LearntColumn:
+    """A column of a table. decimals: of its numbers in that table."""
+
+    name: str
+    unit: str
+    decimals: int
+
+
+@dataclass(frozen=True)
 class LearntRow:
     """Scores of a row of a table, one for each column, and how many seeds they are the mean of."""
 
@@ -78,14 +87,10 @@ class LearntRow:
 
 @dataclass(frozen=True)
 class LearntTable:
-    """The columns of a table `<paper>-<name>` next to what a model scores that has learnt nothing.
-
-    units: of the columns.
-    """
+    """Columns of a table `<paper>-<name>` next to what a model scores that has learnt nothing."""
 
     slug: str
-    columns: list[str]
-    units: list[str]
+    columns: list[LearntColumn]
     rows: list[LearntRow]
 
 
@@ -155,7 +160,8 @@ def list_learnt_tables(
         controlled = _select_controlled_lines(read_csv(file))
         in_distribution = {cell.column for cell in display.cells if cell.split == SPLIT_OF_LEARNING}
         if in_distribution & controlled.keys():
-            learnt.append(_make_learnt_table(f"{paper}-{name}", controlled))
+            decimals = {cell.column: cell.decimals for cell in display.cells}
+            learnt.append(_make_learnt_table(f"{paper}-{name}", controlled, decimals))
     return learnt
 
 
@@ -172,20 +178,22 @@ def _select_controlled_lines(lines: list[dict[str, str]]) -> dict[str, list[dict
     return controlled
 
 
-def _make_learnt_table(slug: str, lines_of_column: dict[str, list[dict[str, str]]]) -> LearntTable:
+def _make_learnt_table(
+    slug: str, lines_of_column: dict[str, list[dict[str, str]]], decimals: dict[str, int]
+) -> LearntTable:
     """Make the table of the lines of some columns, its rows in the order in which they occur."""
-    columns = list(lines_of_column)
+    columns: list[LearntColumn] = []
     values: dict[str, dict[str, float]] = {}
     seeds: dict[str, str] = {}
     for column, lines in lines_of_column.items():
+        columns.append(LearntColumn(column, lines[0]["unit"], decimals[column]))
         for line in lines:
             values.setdefault(line["row"], {})[column] = float(line["reproduced"])
             seeds[line["row"]] = line["n_seeds"]
     rows = []
     for row, of_row in values.items():
-        rows.append(LearntRow(row, [of_row.get(column) for column in columns], seeds[row]))
-    units = [lines[0]["unit"] for lines in lines_of_column.values()]
-    return LearntTable(slug, columns, units, rows)
+        rows.append(LearntRow(row, [of_row.get(column.name) for column in columns], seeds[row]))
+    return LearntTable(slug, columns, rows)
 
 
 def render_html(text: str) -> str:
