@@ -225,11 +225,9 @@ class ShownRuns(StrictModel):
     intervention: str | None = Field(
         None, description="Scores of this intervention on these runs are shown."
     )
-    panel: str | None = Field(
-        None, description="Heading of the panel of a figure that shows these runs."
-    )
-    series: str | None = Field(
-        None, description="Name of these runs in a legend, or of a model in an analysis."
+    panel: str = Field("", description="Heading of the panel of a figure that shows these runs.")
+    series: str = Field(
+        "", description="Name of these runs in a legend, or of a model in an analysis."
     )
     readout: str | None = Field(None, description="Readout of the scores that are shown.")
 

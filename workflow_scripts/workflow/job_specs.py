@@ -155,7 +155,7 @@ def _name_analysed_run(catalogue: Catalogue, entry: Analysis, run: Run, scale: s
         variant=run.variant,
         seed=run.seed,
         model=resolve_run(catalogue, run, scale).model.name,
-        series=runs_of_entry.series or "",
+        series=runs_of_entry.series,
         readout=runs_of_entry.readout,
     )
 

@@ -5,6 +5,7 @@ from matplotlib.patches import Rectangle
 
 from tests.reporting.figures.drawn import Results, draw, numbers, overlapping, texts
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.evaluation.published_numbers import Key
 from workflow_scripts.reporting.figures import (
     attention_maps,
     embedding_maps,
@@ -225,7 +226,7 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
 def test_a_published_number_that_is_not_there_is_an_error(results: Results) -> None:
     results.analyse("table5")
     with pytest.raises(UserError, match="table9/a/b/c"):
-        results.inputs("table5").get_published("table9/a/b/c")
+        results.inputs("table5").get_published(Key("table9", "a", "b", "c"))
 
 
 def test_words_that_look_like_missing_values_are_words(results: Results) -> None:

@@ -64,14 +64,14 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             place = (left / PAGE, top / total, width / PAGE, row.height / total)
             panel = figure.add_axes(place)
             panel.set_title(f"“{sentence}”", pad=3)
-            if row.seed is None:
+            if row.weights is None:
                 mark_not_run(panel, inputs.absence)
                 continue
-            of_sentence = row.weights[row.weights["sentence"] == sentence]
+            of_sentence = row.weights.loc[row.weights["sentence"] == sentence]
             draw_head_maps(panel, of_sentence, sentence)
             heads = select_entry(by_head, row.entry, row.seed)
-            heads = heads[heads["sentence"] == sentence]
-            mark_heads(panel, heads[heads["attention_kl"] > options.highlight], sentence)
+            heads = heads.loc[heads["sentence"] == sentence]
+            mark_heads(panel, heads.loc[heads["attention_kl"] > options.highlight], sentence)
             plotted.append(of_sentence.assign(panel=row.entry.panel))
         top -= row.gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
@@ -93,8 +93,8 @@ def make_maps_of_run(
         return RowOfMaps(entry)
     of_seed = select_entry(weights, entry, seed)
     step = len(_split_tokens(sentence)) + GAP
-    cells_down = of_seed["layer"].max() * step - GAP
-    cells_across = of_seed["head"].max() * step - GAP
+    cells_down = int(np.max(of_seed["layer"])) * step - GAP
+    cells_across = int(np.max(of_seed["head"])) * step - GAP
     height = width * cells_down / cells_across
     return RowOfMaps(entry, seed, of_seed, height, gap=BELOW)
 
@@ -130,8 +130,8 @@ def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     """
     words = _split_tokens(sentence)
     size = len(words)
-    layers = table["layer"].max()
-    heads = table["head"].max()
+    layers = int(np.max(table["layer"]))
+    heads = int(np.max(table["head"]))
     maps = table.sort_values(["layer", "head", "query", "key"])["weight"].to_numpy()
     maps = maps.reshape(layers, heads, size, size)
     step = size + GAP

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from itertools import product
 
+import numpy as np
 import pandas
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     entries = inputs.display.runs
     poolings = options.poolings
     table = inputs.select_scores("exact_match", "cap")
-    table = table[table["item_set"] == "own_correct"]
+    table = table.loc[table["item_set"] == "own_correct"]
     last_block = table.groupby(["task", "method"])["layer"].transform("max")
     table = table.assign(depth=100 * table["layer"] / last_block)
     looks = dict(zip(dict.fromkeys(entry.series for entry in entries), LOOKS, strict=False))
@@ -84,16 +85,16 @@ def select_points(
 ) -> pandas.DataFrame:
     """Return the points of a panel, each the mean of its scores: under one pooling, or over all."""
     if pooling is not None:
-        table = table[table["pooling"] == pooling]
+        table = table.loc[table["pooling"] == pooling]
     scores = pandas.concat(
         [select_entry(table, entry).assign(series=entry.series) for entry in entries]
     )
-    return scores.groupby(POINT, as_index=False, sort=False)["value"].mean()
+    return scores.groupby(POINT, as_index=False, sort=False).agg(value=("value", "mean"))
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
     """Find the highest of 0, 25, 50 and 75 percent that is not above any point of `tables`."""
-    lowest = min((table["value"].min() for table in tables if len(table)), default=0)
+    lowest = min((np.nanmin(table["value"]) for table in tables if len(table)), default=0)
     return min(75, 25 * int(lowest // 25))
 
 
@@ -106,13 +107,26 @@ def draw_lines(
     """
     handles = {}
     for name, of_series in points.groupby("series"):
-        look = looks[name]
-        by_depth = of_series.groupby("depth")["value"]
-        mean = by_depth.mean()
-        band = {"color": look.colour, "alpha": 0.2, "linewidth": 0}
-        axes.fill_between(mean.index, by_depth.min(), by_depth.max(), **band)
-        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
-        (handles[name],) = axes.plot(mean, label=name, markersize=3, **shape)
+        look = looks[str(name)]
+        by_depth = of_series.groupby("depth").agg(
+            mean=("value", "mean"), lowest=("value", "min"), highest=("value", "max")
+        )
+        axes.fill_between(
+            by_depth.index,
+            by_depth["lowest"],
+            by_depth["highest"],
+            color=look.colour,
+            alpha=0.2,
+            linewidth=0,
+        )
+        (handles[str(name)],) = axes.plot(
+            by_depth["mean"],
+            label=str(name),
+            markersize=3,
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+        )
     room = (100 - bottom) / 25
     ticks = range(bottom, 101, 25)
     if bottom == 0:

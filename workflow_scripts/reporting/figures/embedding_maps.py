@@ -104,13 +104,13 @@ def draw_words(
     With `codes`, a shortest tree joins the words of a code.
     """
     if codes:
-        for _, members in table.dropna(subset="code").groupby("code"):
+        for _, members in table.dropna(subset=["code"]).groupby("code"):
             points = members[["x", "y"]].to_numpy()
             edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
             for start, end in zip(edges.row, edges.col, strict=True):
                 axes.plot(*points[[start, end]].T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
-        look = looks.get(name, style.Look("black", ".", "", ""))
+        look = looks.get(str(name), style.Look("black", ".", "", ""))
         shape = {
             "color": look.colour,
             "marker": look.marker,
@@ -139,6 +139,13 @@ def list_positions(
             yield (gap * x + (x - 1) / 2 * width, gap * y + (y - 1) / 2 * height, gap)
 
 
+def _is_inside(inner: Bbox, outer: Bbox) -> bool:
+    """Whether no part of a box is outside another one."""
+    is_inside_across = outer.x0 <= inner.x0 and inner.x1 <= outer.x1
+    is_inside_upwards = outer.y0 <= inner.y0 and inner.y1 <= outer.y1
+    return is_inside_across and is_inside_upwards
+
+
 def place_labels(
     axes: Axes, xy: np.ndarray, texts: Sequence[str], labelled: Sequence[int], marker: float = 4
 ) -> list[Annotation]:
@@ -162,12 +169,12 @@ def place_labels(
     placed = []
     for index in labelled:
         label = axes.annotate(texts[index], xy[index], (0, 0), **look)
-        size = label.get_window_extent().size / dot
-        for x, y, gap in list_positions(*size, [marker / 2 + ring for ring in RINGS]):
+        width, height = np.array(label.get_window_extent().size) / dot
+        for x, y, gap in list_positions(width, height, [marker / 2 + ring for ring in RINGS]):
             corner = points[index] + np.array([x, y]) * dot
-            box = Bbox([corner - AIR * dot, corner + (size + AIR) * dot])
-            inside = (box.min >= frame.min).all() and (box.max <= frame.max).all()
-            if inside and not box.count_overlaps(taken):
+            opposite = corner + np.array([width + AIR, height + AIR]) * dot
+            box = Bbox([corner - AIR * dot, opposite])
+            if _is_inside(box, frame) and not box.count_overlaps(taken):
                 label.set_position((x, y))
                 if gap >= LEADER_FROM:
                     ends = [points[index], np.clip(points[index], box.min, box.max)]

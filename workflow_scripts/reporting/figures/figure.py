@@ -15,7 +15,7 @@ from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.evaluation.published_numbers import Key, Published
 from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
@@ -81,7 +81,7 @@ class Inputs:
 
     def select_accuracies(self) -> pandas.DataFrame:
         """Select exact match (percent) on the test split: task, method, variant, seed, value."""
-        return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
+        return self.select_scores("exact_match").loc[:, [*RUN_COLUMNS, "value"]]
 
     def select_scores(
         self, metric: str, intervention: str | None = None, split: str = "test"
@@ -137,33 +137,31 @@ class Inputs:
             text = f"median {text}"
         return text
 
-    def get_published(self, cell: str) -> Published:
-        """Return a published number, `<display>/<row>/<column>/<metric>`.
-
-        Raises UserError if there is none.
-        """
-        key = tuple(cell.split("/"))
+    def get_published(self, key: Key) -> Published:
+        """Return a published number. Raises UserError if there is none."""
         if key not in self.evidence.published:
-            number = f"a figure shows the published number {cell}"
+            number = f"a figure shows the published number {'/'.join(key)}"
             raise UserError(f"displays.yaml: {number}, which published.csv lacks")
         return self.evidence.published[key]
 
 
 def make_score_table(scores: list[Score], columns: list[str]) -> pandas.DataFrame:
     """Make a table of some columns of scores.csv."""
-    return pandas.DataFrame(scores, columns=list(Score._fields))[columns]
+    return pandas.DataFrame(scores, columns=list(Score._fields)).loc[:, columns]
 
 
 def select_entry(table: pandas.DataFrame, entry: Runs, seed: int | None = None) -> pandas.DataFrame:
     """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
     rows = select_variant_rows(table, entry.variant_key)
-    return rows if seed is None else rows[rows["seed"] == seed]
+    return rows if seed is None else rows.loc[rows["seed"] == seed]
 
 
 def select_variant_rows(table: pandas.DataFrame, variant: VariantKey) -> pandas.DataFrame:
     """Select the rows of `table` that belong to a variant."""
     task, method, name = variant
-    return table[(table["task"] == task) & (table["method"] == method) & (table["variant"] == name)]
+    return table.loc[
+        (table["task"] == task) & (table["method"] == method) & (table["variant"] == name)
+    ]
 
 
 def _read(file: Path) -> pandas.DataFrame:

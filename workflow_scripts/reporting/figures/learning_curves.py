@@ -1,5 +1,6 @@
 """Validation accuracy over training, model against model."""
 
+import numpy as np
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ def draw(inputs: Inputs, options: NoOptions) -> tuple[Figure, pandas.DataFrame]:
                 continue
             lines[entry.series] = draw_seeds_and_mean(axes, table, entry.series, looks)
             plotted.append(table.assign(panel=name, series=entry.series))
-            top = max(top, table["value"].max())
+            top = max(top, np.nanmax(table["value"]))
         axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")
         axes.margins(x=0.02)
         if number == 0:
@@ -63,13 +64,23 @@ def draw_seeds_and_mean(
 ) -> Line2D:
     """Draw the curves of one series, and return the line of their mean."""
     look = looks[name]
-    colour_and_label = {"color": look.colour, "label": name}
     for _, of_seed in table.groupby("seed"):
-        thin = {"linewidth": 0.6, "alpha": 0.5}
-        axes.plot(of_seed["step"], of_seed["value"], **thin, **colour_and_label)
+        axes.plot(
+            of_seed["step"],
+            of_seed["value"],
+            color=look.colour,
+            label=name,
+            linewidth=0.6,
+            alpha=0.5,
+        )
     by_seed = table.pivot(index="step", columns="seed", values="value")
     mean = by_seed.mean(axis=1, skipna=False).dropna()
-    every = max(1, len(mean) // 8)
-    marks = {"linestyle": look.line, "marker": look.marker, "markevery": every}
-    (line,) = axes.plot(mean, **colour_and_label, **marks)
+    (line,) = axes.plot(
+        mean,
+        color=look.colour,
+        label=name,
+        linestyle=look.line,
+        marker=look.marker,
+        markevery=max(1, len(mean) // 8),
+    )
     return line

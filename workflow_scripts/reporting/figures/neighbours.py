@@ -3,6 +3,7 @@
 import pandas
 from matplotlib.figure import Figure
 
+from workflow_scripts.evaluation.published_numbers import Key
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.options.neighbours import Options
 from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, draw_word_lines
@@ -18,17 +19,18 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     An entry shows its seed of median test accuracy. A neighbour of another class (known for words
     of the training data) is grey and struck through.
     """
-    cell = options.published
     table = inputs.read_table("neighbours")
     class_of = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows = []
-    for word in list_published_words(inputs, cell):
-        printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
+    for key in list_published_cells(inputs, options.published):
+        word = key.row
+        printed = inputs.get_published(key).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display.runs:
             seed = inputs.find_median_seed(entry)
             of_seed = select_entry(table, entry, seed)
-            nearest = of_seed[of_seed["word"] == word].sort_values("rank")["neighbour"].tolist()
+            of_word = of_seed.loc[of_seed["word"] == word].sort_values(by="rank")
+            nearest = of_word["neighbour"].tolist()
             rows.append({"word": word, "model": entry.panel, "seed": seed, "neighbours": nearest})
     lines = []
     for row in rows:
@@ -57,11 +59,9 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
 
 
-def list_published_words(inputs: Inputs, cell: str) -> list[str]:
-    """List the words of a published cell, `<display>/{word}/<column>/<metric>`."""
+def list_published_cells(inputs: Inputs, cell: str) -> list[Key]:
+    """List the published cells `<display>/{word}/<column>/<metric>`, one for each word."""
     display, _, column, metric = cell.split("/")
-    words = []
-    for key in inputs.evidence.published:
-        if (key[0], *key[2:]) == (display, column, metric):
-            words.append(key[1])
-    return words
+    return [
+        key for key in inputs.evidence.published if key == Key(display, key.row, column, metric)
+    ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -39,13 +40,13 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(axes, inputs.absence)
             continue
         draw_bars(axes, values, models, looks)
-        highest = values["value"].max()
+        highest = np.nanmax(values["value"])
         end = 105
         if 0 < highest < 20:  # bars of a few percent fill their axis
             end = 1.25 * highest
         axes.set(ylabel=panel.label, xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
         axes.set_xticks(range(len(models)), name_models(inputs, models))
-    handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
+    handles: list[Artist] = [Patch(**look.fill, label=name) for name, look in looks.items()]
     handles.append(
         Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds")
     )
@@ -74,8 +75,8 @@ def select_panel_scores(
     for entry in entries:
         table = select_entry(scores, entry)
         if entry.readout is not None:
-            table = table[table["readout"] == entry.readout]
-        means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
+            table = table.loc[table["readout"] == entry.readout]
+        means = table.groupby(RUN_COLUMNS, as_index=False).agg(value=("value", "mean"))
         names = {"panel": entry.panel, "series": entry.series, "metric": metric}
         selected.append(means.assign(**names))
     return pandas.concat(selected, ignore_index=True)

@@ -39,13 +39,19 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     handles = []
     for place, name in enumerate(ran):
         look = looks[name]
-        of_series = values[values["series"] == name]
+        of_series = values.loc[values["series"] == name]
         table = of_series.pivot(index="panel", columns="seed", values="value").reindex(shares)
         offset = STEP * (place - (len(ran) - 1) / 2)
         x = [number + offset for number in range(len(shares))]
         axes.plot(x, table, "o", color=look.colour, markersize=2, alpha=0.6)
-        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
-        handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
+        handles += axes.plot(
+            x,
+            table.mean(axis=1, skipna=False),
+            label=name,
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+        )
     axes.set_xticks(range(len(shares)), shares)
     axes.set(xlabel="share of the training data", ylabel=options.label)
     handles.append(

@@ -29,7 +29,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         for entry in inputs.display.runs:
             seed = min(inputs.list_seeds(entry), default=None)
             of_seed = select_entry(table, entry, seed)
-            of_word = of_seed[of_seed["word"] == word].sort_values("rank")
+            of_word = of_seed.loc[of_seed["word"] == word].sort_values(by="rank")
             shares = zip(of_word["sememe"], of_word["share"], strict=True)
             texts = [f"{name} {format_share(share)}" for name, share in shares]
             line = {"word": word, "model": entry.panel, "seed": seed, "sememes": texts}

@@ -1,11 +1,13 @@
 """Pairs of sentences with one sequence of codes in the paper, and how our models treat them."""
 
+import math
 from dataclasses import dataclass
 
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from workflow_scripts.evaluation.published_numbers import Key
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.options.sentence_pairs import Options
 from workflow_scripts.reporting.figures.style import GREY
@@ -43,14 +45,14 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     display = options.published
     entries = inputs.display.runs
     table = inputs.read_table("pairs")
-    numbers = [key[1] for key in inputs.evidence.published if key[0] == display]
+    numbers = [key.row for key in inputs.evidence.published if key.display == display]
     pairs = []
     rows = []
     for number in dict.fromkeys(numbers):
-        first = inputs.get_published(f"{display}/{number}/Sentence 1/sentence").printed
-        second = inputs.get_published(f"{display}/{number}/Sentence 2/sentence").printed
-        of_pair = table[table["pair"] == int(number)]
-        by_seed = of_pair.dropna(subset="same_codes").groupby("seed")["same_codes"].first()
+        first = inputs.get_published(Key(display, number, "Sentence 1", "sentence")).printed
+        second = inputs.get_published(Key(display, number, "Sentence 2", "sentence")).printed
+        of_pair = table.loc[table["pair"] == int(number)]
+        by_seed = of_pair.dropna(subset=["same_codes"]).groupby("seed")["same_codes"].first()
         same_codes = NOTHING
         if len(by_seed):
             same_codes = f"{by_seed.sum()} of {len(by_seed)}"
@@ -88,10 +90,11 @@ def write_sentence_pairs(
             colour = GREY
         write_text(axes, SENTENCES, above, pair.first, color=colour)
         write_text(axes, SENTENCES, below, pair.second, color=colour)
-        shares = plotted[plotted["pair"] == pair.number].set_index("model")["agreement"]
+        of_pair = plotted.loc[plotted["pair"] == pair.number]
+        shares = dict(zip(of_pair["model"], of_pair["agreement"], strict=True))
         for x, model in zip(places, models, strict=False):
             share = f"{shares[model]:.0f}%"
-            if shares.isna()[model]:
+            if math.isnan(shares[model]):
                 share = NOTHING if model in requested else "not run"
             write_text(axes, x, above, share, ha="right")
         write_text(axes, RIGHT, above, pair.same_codes, ha="right")

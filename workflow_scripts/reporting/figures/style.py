@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import seaborn
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.typing import RcKeyType
 
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.result_folders import FigureFiles
@@ -27,7 +28,7 @@ class Look:
 
     colour: str
     marker: str
-    line: str
+    line: str | tuple[int, tuple[int, ...]]  # matplotlib's name, or (offset, lengths of dashes)
     hatch: str
 
     @property
@@ -52,18 +53,27 @@ LOOKS = (
     Look("#F0E442", "*", (0, (8, 2)), "---"),
     Look("#999999", "h", (0, (2, 2)), "***"),
 )
-RC = {
-    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
-    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7),
-    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+RC: dict[RcKeyType, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "hatch.linewidth": 0.5,
-    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "figure.dpi": DOTS_PER_INCH,
+    "savefig.dpi": DOTS_PER_INCH,
     "svg.hashsalt": "recompose",  # else the ids in an SVG are drawn at random
     "svg.fonttype": "path",
-    **dict.fromkeys(("figure.dpi", "savefig.dpi"), DOTS_PER_INCH),
 }
 
 
@@ -75,7 +85,9 @@ def use_style() -> Iterator[None]:
         yield
 
 
-def make_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
+def make_figure(
+    width: float, height: float, layout: Literal["constrained"] | None = "constrained"
+) -> Figure:
     """Make an empty figure, in inches, whose texts can be measured before it is saved."""
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
@@ -93,8 +105,7 @@ def mark_not_run(axes: Axes, absence: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
-    look = {"ha": "center", "va": "center", "color": GREY}
-    axes.text(0.5, 0.5, absence, transform=axes.transAxes, **look)
+    axes.text(0.5, 0.5, absence, transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 
 def make_empty_figure(absence: str) -> Figure:

@@ -1,6 +1,7 @@
 """A figure that is a page of text: lines on words, several for each word."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -45,10 +46,10 @@ def get_line_y(number: int) -> float:
     return -LINE * (number + 0.3)
 
 
-def write_text(axes: Axes, x: float, y: float, text: str, **look: object) -> float:
+def write_text(axes: Axes, x: float, y: float, text: str, **look: Any) -> float:
     """Write text from x on; return its right end."""
     drawn = axes.text(x, y, text, va="baseline", fontsize=6.5, **look)
-    return drawn.get_window_extent(axes.figure.canvas.get_renderer()).x1 / axes.figure.dpi
+    return drawn.get_window_extent().x1 / axes.figure.dpi
 
 
 def start_word(axes: Axes, y: float, word: str) -> None:
