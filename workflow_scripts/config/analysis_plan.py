@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
-from workflow_scripts.config.display_schema import Measure, list_cells
+from workflow_scripts.config.display_schema import NULLS, Measure, list_cells
 from workflow_scripts.training.settings import Precision
 
 FIRST_PLAN = "analysis_plan.yaml"  # in the folder of a paper
@@ -22,8 +22,6 @@ ANY_WRONG = 0.10
 FEWEST_SEEDS = 4
 # Of the published effect: what the smallest effect of interest may be above the margin.
 SHARES = (0.25, 0.5, 1.0)
-# The chance that a seed is above one of the other side, if both sides are alike.
-NO_SUPERIORITY = 0.5
 # One-sided level of the limit of a spread by which later plans count their seeds.
 UPPER_LIMIT = 0.8
 # Plans written until this day may have their quantile: they are registered with it and are not
@@ -140,9 +138,9 @@ class PrimaryClaim(StrictModel):
     @property
     def null(self) -> float:
         """The effect if both sides are alike."""
-        if self.measure == "superiority":
-            return NO_SUPERIORITY
-        return 0.0
+        if self.measure is None:
+            return 0.0
+        return NULLS.get(self.measure, 0.0)
 
     @property
     def success_threshold(self) -> float | None:
@@ -163,7 +161,7 @@ class PrimaryClaim(StrictModel):
                 rule = "with a threshold it is a share, above 0 and at most 1"
                 raise ValueError(f"smallest is {self.smallest}; {rule}")
             return self
-        if self.measure == "superiority" and not NO_SUPERIORITY <= self.margin < self.smallest <= 1:
+        if self.measure == "superiority" and not self.null <= self.margin < self.smallest <= 1:
             rule = "of measure superiority both are chances, and 0.5 <= margin < smallest <= 1"
             raise ValueError(f"margin is {self.margin} and smallest {self.smallest}; {rule}")
         if self.published is None:

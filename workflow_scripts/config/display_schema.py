@@ -21,6 +21,7 @@ Group = Annotated[str, Field(description="Sub-category in the report.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
 Measure = Literal["difference", "log_ratio", "log_odds", "superiority", "success_rate"]
 
+NULLS: dict[Measure, float] = {"superiority": 0.5}  # effects of equal sides; 0 of other measures
 SIDES = ("left", "right", "floor", "published")  # keys of a claim that name cells
 
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
@@ -350,7 +351,11 @@ class ClaimOptions(FileEntry):
         None, description="What a reader must know to take the verdict rightly."
     )
     measure: Measure = "difference"
-    at_least: Number = Field(0.0, ge=0)
+    at_least: Number | None = Field(
+        None,
+        ge=0,
+        description="The margin; without it 0, and 0.5 of `superiority`: both sides alike.",
+    )
     given: str | None = Field(
         None,
         description="Claim of the paper that must be reproduced, too: a gain, before its absence "
@@ -373,7 +378,7 @@ class Claim(ClaimOptions):
     The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right -
     left; `falls_with`: -(Kendall's tau) of left and right along the cells that `*` matches. The
     margin that it must exceed is `at_least`, of `no_gain` -at_least: a gain of left over right of
-    up to so much counts as none.
+    up to so much counts as none. Without it, the margin is the effect of two sides that are alike.
 
     Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is
     the mean over the pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater`
@@ -409,9 +414,16 @@ class Claim(ClaimOptions):
     @property
     def margin(self) -> float:
         """What the effect in the claimed direction must exceed."""
+        if self.at_least is None:
+            return self.null
         if self.relation == "no_gain":
             return -self.at_least
         return self.at_least
+
+    @property
+    def null(self) -> float:
+        """The effect if both sides are alike."""
+        return NULLS.get(self.measure, 0.0)
 
     def list_side_cells(self) -> list[tuple[str, str]]:
         """Return (key of the claim, cell) for each cell that the claim names."""

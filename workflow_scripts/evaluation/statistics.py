@@ -60,6 +60,11 @@ class Effect:
         """The effect if both sides are alike."""
         return 0.0
 
+    @property
+    def needs_spread(self) -> bool:
+        """Whether no seed differs from its side, so that the interval has no width."""
+        return self.error == 0
+
     def compute_interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
         """Return the interval value ± t(freedom; quantile) error; None for a single seed."""
         if self.error is None or self.freedom is None:
@@ -229,6 +234,11 @@ class Superiority(Effect):
     def null(self) -> float:
         """The chance if both sides are alike."""
         return 0.5
+
+    @property
+    def needs_spread(self) -> bool:
+        """Ranks have an interval even if all seeds of a side have one value."""
+        return False
 
     @property
     def pairs(self) -> int:

@@ -220,13 +220,17 @@ def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
             [100.0, 100.0],
             "all seeds of both sides are at 100%: no difference could be seen",
         ),
+        (
+            [50.0] * 3,
+            [50.0] * 3,
+            "all seeds of both sides are at 50%: no difference could be seen",
+        ),
         ([0.0, 0.0, 5.0], [0.0] * 3, None),
         ([0.0] * 3, [100.0] * 3, None),
-        ([50.0] * 3, [50.0] * 3, None),
     ],
 )
 @pytest.mark.parametrize("relation", ["greater", "less", "no_gain"])
-def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(
+def test_nothing_is_seen_where_all_seeds_of_both_sides_have_one_value(
     left, right, reason, relation
 ):
     (outcome,) = judged([claim(relation, 1.0)], sides(left, right))
@@ -354,20 +358,24 @@ def test_ratios_are_compared_by_their_logarithms():
     interval = stats.ttest_1samp(np.log(plain / new), 0).confidence_interval(0.95)
     assert outcome.measurement.interval == pytest.approx((interval.low, interval.high))
     assert outcome.comparison.published == pytest.approx(math.log(2))
-    # 0 has no logarithm: that seed is left out, which a plan does not allow.
-    cells[0] = cell("d/New/J/m", [0.0, *new[1:]], weights="w", unit="ratio")
-    assert judged([claim("less", measure="log_ratio")], cells)[0].measurement.effect.n == 3
-    (primary,) = judged([claim("less", measure="log_ratio")], cells, plan=plan())
-    assert (primary.verdict, primary.measurement, primary.reason) == (
-        "no verdict",
-        None,
-        "3 of 4 seeds have a value",
-    )
-    cells[0] = cell("d/New/J/m", [0.0] * 4, weights="w", unit="ratio", printed=0.0)
+    # 0 has no logarithm: without that seed the effect would be that of the others.
+    cells[0] = cell("d/New/J/m", [0.0, *new[1:]], weights="w", unit="ratio", printed=0.0)
     (outcome,) = judged([claim("less", measure="log_ratio")], cells)
-    assert (outcome.reason, outcome.comparison.published) == (
-        "no seed has a value in all cells of a side",
-        None,
+    (primary,) = judged([claim("less", measure="log_ratio")], cells, plan=plan())
+    assert outcome.comparison.published is None
+    for found in (outcome, primary):
+        assert (found.verdict, found.measurement) == ("no verdict", None)
+        assert found.reason == "seed 1 of New has 0: there is no logarithm"
+    assert (outcome.n_seeds, primary.n_seeds) == (None, 4)
+
+
+def test_the_best_seeds_are_not_left_out_because_they_have_no_odds():
+    left = [100.0, 100.0, 100.0, 88.0, 87.0, 87.5]
+    cells = sides(left, [90.0, 91.5, 92.0, 93.0, 91.0, 91.0], weights="w")
+    (outcome,) = judged([claim(measure="log_odds", unit="log odds")], cells)
+    assert (outcome.verdict, outcome.reason) == (
+        "no verdict",
+        "seed 1 of New has 100: there is no logarithm",
     )
 
 
@@ -428,13 +436,15 @@ def trend_cells(columns, seeds=(1, 2, 3)):
 
 
 def test_a_trend_over_cells():
-    (outcome,) = judged([trend()], trend_cells(["1x", "2x", "20x", "200x"]))
+    cells = trend_cells(["1x", "2x", "20x", "200x"], seeds=(1, 2, 3, 4))
+    (outcome,) = judged([trend()], cells)
     assert outcome.measurement.effect.value == pytest.approx(1)
     assert (outcome.verdict, outcome.reason) == ("reproduced", "")
 
 
 def test_a_trend_says_which_cells_are_missing_and_needs_three():
-    cells = [*trend_cells(["1x", "2x", "20x"]), cell("d/KL/200x/kl"), cell("d/Accuracy/200x/m")]
+    cells = trend_cells(["1x", "2x", "20x"], seeds=(1, 2, 3, 4))
+    cells += [cell("d/KL/200x/kl"), cell("d/Accuracy/200x/m")]
     (outcome,) = judged([trend()], cells)
     assert (outcome.verdict, outcome.reason) == ("reproduced", "1 of 4 cells not run")
     (outcome,) = judged([trend()], trend_cells(["1x", "2x"]))
@@ -774,7 +784,11 @@ def test_a_seed_without_odds_leaves_a_primary_claim_without_a_verdict():
     cells = sides([60.0, 70.0, 65.0, 100.0], [50.0, 52.0, 49.0, 55.0], weights="w")
     odds = plan(published=1.0, smallest=0.25, measure="log_odds")
     (outcome,) = judged([claim(measure="log_odds", unit="log odds")], cells, plan=odds)
-    assert (outcome.verdict, outcome.reason) == ("no verdict", "3 of 4 seeds have a value")
+    assert (outcome.verdict, outcome.reason) == (
+        "no verdict",
+        "seed 4 of New has 100: there is no logarithm",
+    )
+    assert outcome.n_seeds == 4
 
 
 @pytest.mark.parametrize(
@@ -890,3 +904,42 @@ def test_a_claim_says_why_its_runs_are_not_finished():
         "no verdict",
         "4 of 8 seeds; not run: train jump/new/a/seed-5 failed",
     )
+
+
+def test_two_seeds_without_spread_decide_nothing():
+    """Each of four seeds above four others has a chance of 1 in 70, of two above two 1 in 6."""
+    reason = "the 2 seeds of a side have the same value: an interval needs 4 of them"
+    for cells in (sides([1.0, 1.0], [0.0, 0.0]), sides([3.0, 4.0], [1.0, 2.0], weights="w")):
+        (outcome,) = judged([claim()], cells)
+        assert (outcome.verdict, outcome.reason) == ("inconclusive", reason)
+        assert outcome.measurement.interval is None
+        assert outcome.measurement.p_value is None
+    (outcome,) = judged([claim()], sides([1.0] * 4, [0.0] * 4))
+    assert outcome.verdict == "reproduced"
+
+
+def test_a_chance_is_compared_with_that_of_equal_sides():
+    worse = [10.0, 20.0, 30.0, 40.0, 51.0]
+    better = [50.0, 60.0, 70.0, 80.0, 90.0]
+    entry = {"measure": "superiority", "unit": "chance"}
+    (outcome,) = judged([claim(at_least=None, **entry)], sides(worse, better))
+    assert outcome.measurement.effect.value == pytest.approx(0.04)
+    assert outcome.verdict == "not reproduced"
+    assert outcome.reason == "the whole interval is below 0.5, opposite to the claim"
+    (outcome,) = judged([claim(at_least=None, **entry)], sides(better, worse))
+    assert outcome.verdict == "reproduced"
+    # A quarter of what the published chance is above that of equal sides.
+    published = cell("d/Chance/J/m", printed=1.0)
+    named = claim(at_least=None, published="d/Chance/J/m", **entry)
+    (outcome,) = judged([named], [*sides(better, worse), published])
+    assert outcome.comparison.smallest == 0.625
+
+
+def test_the_q_value_of_a_precise_claim_is_that_of_its_margin():
+    """The interval is between both bounds, and the verdict is by the margin alone."""
+    cells = difference_cells(0.02, 0.52, printed=40.0)
+    (alone,) = judged([claim()], cells)
+    assert alone.reason == "smaller than of interest"
+    error = 0.25 / stats.t.ppf(0.975, 3)
+    assert alone.measurement.p_value == pytest.approx(2 * stats.t.sf(0.27 / error, 3))
+    assert alone.measurement.p_value == pytest.approx(0.041, abs=0.001)

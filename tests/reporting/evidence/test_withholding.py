@@ -75,8 +75,8 @@ def find_results(paper: str, folder: Path, scale: str = "small") -> PaperResults
 @pytest.mark.parametrize(
     ("shown", "scored", "expected"),
     [
-        ([101, 102], [101, 102], "2 of 8 planned seeds"),
-        ([61, 101], [61, 101], "1 of 8 planned seeds"),
+        ([101, 102], [101, 102], "withheld: 2 of 8 planned seeds run"),
+        ([61, 101], [61, 101], "withheld: 1 of 8 planned seeds run"),
         (PILOTS, [*PILOTS, 101], None),
         (PLANNED, PLANNED, None),
         ([104], PLANNED, None),  # a single one of all that are done, such as the median seed
@@ -108,7 +108,34 @@ def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, score
 def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
     score(tmp_path, SRL, [101])
     found = find_withheld(find_results("lrf", tmp_path), [(SRL, 101)])
-    assert found == {SRL: "1 of 8 planned seeds"}
+    assert found == {SRL: "withheld: 1 of 8 planned seeds run"}
+
+
+def test_scores_under_interventions_wait_for_the_last_seed_of_their_own(tmp_path):
+    carma = VariantKey("idm", "gpt2-small", "carma")
+    runs = score(tmp_path, carma, range(101, 107))
+    results = find_results("carma", tmp_path)
+    shown = [(run.variant_key, run.seed) for run in runs]
+    for run in runs[:5]:
+        file = results.folder.run(run).interventions.scores
+        file.parent.mkdir()
+        write_scores(file, [])
+    reason = "withheld: 5 of 6 planned seeds run"
+    assert find_withheld(results, shown) == {}
+    assert find_withheld(results, shown, intervened={carma}) == {carma: reason}
+
+
+def test_a_number_about_several_models_waits_for_the_last_seed_of_each(tmp_path):
+    lrf = VariantKey("cognition-compounds", "lrf", "default")
+    planned = CATALOGUE.papers["lrf"].list_planned_seeds("small")[lrf]
+    results = find_results("lrf", tmp_path)
+    # An analysis reads what is scored: no seed yet, then one of the planned ones.
+    assert find_withheld(results, [], analysed={lrf}) == {}
+    score(tmp_path, lrf, planned[:1])
+    reason = f"withheld: 1 of {len(planned)} planned seeds run"
+    assert find_withheld(results, [], analysed={lrf}) == {lrf: reason}
+    score(tmp_path, lrf, planned[1:])
+    assert find_withheld(results, [], analysed={lrf}) == {}
 
 
 def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analyses):
@@ -125,11 +152,15 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
     ):
         made = make_table(results, name, runs, tests={})
         mine = [row for row in made.rows if row.status == "withheld"]
-        assert mine and all(row.note.startswith("2 of 8 planned seeds") for row in mine), name
+        assert mine and all(
+            row.note.startswith("withheld: 2 of 8 planned seeds run") for row in mine
+        ), name
         for row in mine:
             assert {row.reproduced, row.std, row.n_seeds, row.ci_low, row.ci_high} == {None}
         for text in made.files.values():
-            assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
+            assert "withheld: 2 of 8 planned seeds run" in text.replace("~", " ").replace(
+                "\u00a0", " "
+            )
     table = cells(make_table(results, "table1", runs, tests={}).files["csv"])
     assert table["Transformer", "JUMP"]["status"] == "measured"
     outcomes = judge_paper(find_results("sq_transformer", tmp_path), runs)
@@ -161,4 +192,4 @@ def test_figures_leave_them_out_and_say_so(tmp_path, monkeypatch):
     drawn = draw_figure(find_results("carma", tmp_path), "figure3", runs)
     found = list(csv.DictReader(io.StringIO(drawn.csv)))
     assert {row["variant"] for row in found} == {"carma"} and len(found) == 6
-    assert drawn.footer.endswith("; idm/gpt2-small/ft not shown, 2 of 6 planned seeds")
+    assert drawn.footer.endswith("; idm/gpt2-small/ft withheld: 2 of 6 planned seeds run")

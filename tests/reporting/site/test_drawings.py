@@ -12,16 +12,17 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.site.drawings import (
     choose_curve_look,
     describe_numbers,
+    draw_grid,
     draw_progress,
     make_axis,
 )
 from workflow_scripts.reporting.site.measured_claims import read_measured_claims
 
 
-@pytest.mark.parametrize("zero", [True, False])
+@pytest.mark.parametrize("anchor", [0.0, None])
 @pytest.mark.parametrize("values", [[], [None, None]])
-def test_an_axis_of_no_values_is_around_zero(values, zero):
-    axis = make_axis(values, 10, 110, zero=zero)
+def test_an_axis_of_no_values_is_around_zero(values, anchor):
+    axis = make_axis(values, 10, 110, anchor=anchor)
     assert (axis.low, axis.high) == (-1, 1)
     assert axis.place(0) == 60
     assert axis.choose_ticks()
@@ -30,10 +31,22 @@ def test_an_axis_of_no_values_is_around_zero(values, zero):
 def test_an_axis_has_room_at_its_ends_and_zero_unless_it_is_left_out():
     axis = make_axis([20, None, 10], 0, 100)
     assert (axis.low, axis.high) == pytest.approx((-1.6, 21.6))
-    axis = make_axis([20, None, 10], 0, 100, zero=False)
+    axis = make_axis([20, None, 10], 0, 100, anchor=None)
     assert (axis.low, axis.high) == pytest.approx((9.2, 20.8))
-    axis = make_axis([-50, *range(1, 9), 50], 0, 100, cut=0.1, zero=False)
+    axis = make_axis([-50, *range(1, 9), 50], 0, 100, cut=0.1, anchor=None)
     assert (axis.low, axis.high) == pytest.approx((1 - 0.56, 8 + 0.56))
+
+
+def test_the_line_of_no_effect_is_that_of_equal_sides():
+    """A chance of 0.5 is that of equal sides, and none of the round numbers of its axis."""
+    axis = make_axis([0.7, 0.95], 0, 100, anchor=0.5)
+    assert axis.has(0.5)
+    assert not axis.has(0)
+    grid = draw_grid(axis, 0, 10, "chance", anchor=0.5)
+    x = axis.place(0.5)
+    assert grid.count('class="zero"') == 1
+    assert f'<path d="M{x:g} 0L{x:g} 10" class="zero"/>' in grid
+    assert 'class="zero"' not in draw_grid(axis, 0, 10, "percent", anchor=None)
 
 
 def test_the_planned_seeds_are_said_in_the_same_words_everywhere():

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import Column, Row, TableDisplay
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.display_schema import Analysis, Column, Row, TableDisplay
 from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.scores import Score
 from workflow_scripts.provenance.unfinished import Cause, Unfinished
@@ -328,9 +329,12 @@ def test_a_gain_is_formed_seed_by_seed():
     assert cell.seeds == {2: 12, 3: 13} and cell.protocol == "stand_in"
     cell = shown(evidence(ours + others), over="b", relative=True)
     assert cell.seeds == pytest.approx({2: 60, 3: 65})
-    # One seed of the other: a model that is not trained again.
-    cell = shown(evidence([*ours, new(9, 30, variant="b")]), over="b")
+    # One model that is not trained: all seeds are compared with it.
+    cell = shown(evidence([*ours, new(9, 30, variant="b@start")]), over="b@start")
     assert cell.seeds == {1: 1, 2: 2, 3: 3}
+    # One seed of a trained one: the others are not finished.
+    cell = shown(evidence([*ours, new(1, 30, variant="b")]), over="b")
+    assert cell.seeds == {1: 1}
 
 
 def test_a_gain_over_several_seeds_of_which_one_has_the_score_is_of_that_seed():
@@ -442,3 +446,35 @@ def test_an_analysis_that_is_not_finished():
     causes = {Path("analyses/p/made/analysis.json"): FAILED}
     cells = cells_of(replace(evidence([]), unfinished=Unfinished(causes)), display)
     assert cells["all", "A"].note == "not run: failed"
+
+
+def test_what_is_withheld_of_a_variant_is_withheld_alone():
+    """Scores under interventions, and what an analysis computes of all, may be later than others."""
+    key = VariantKey("jump", "new", "a")
+    reason = "withheld: 5 of 6 planned seeds run"
+    audit = Analysis.model_validate(
+        {
+            "module": "audit",
+            "runs": [
+                {"method": "new", "variant": "a", "task": "jump", "intervention": "cap"},
+                {"method": "new", "variant": "b", "task": "jump"},
+            ],
+        }
+    )
+    number = score("jump", None, None, None, 7.0, metric="m")
+    found = replace(
+        evidence([new(1, 90), new(1, 40, layer=1, **CAP)], analyses={"audit": [number]}),
+        analysis_entries={"audit": audit},
+        withheld_interventions={key: reason},
+    )
+    assert shown(found).seeds == {1: 90}
+    hidden = shown(found, intervention="cap")
+    assert (hidden.status, hidden.note, hidden.seeds) == ("withheld", reason, {1: 40})
+    display = changed(table(analysis="audit", metric="m"), rows=[Row(row="r", task="jump")])
+    (computed,) = make_cells("d", display, found)
+    assert (computed.status, computed.note, computed.computed) == ("withheld", reason, None)
+    open_cells = make_cells("d", display, replace(found, withheld_interventions={}))
+    assert [cell.computed for cell in open_cells] == [7.0]
+    dropped = found.drop_withheld()
+    assert [row.intervention for row in dropped.scores[key]] == [None]
+    assert dropped.analyses == {"audit": []}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, format_csv, parse_decimal, read_csv
+from workflow_scripts.config.display_schema import NULLS
 from workflow_scripts.reporting.claims.comparison import PRIMARY
 from workflow_scripts.reporting.claims.outcome import MEANINGS, NO_VERDICT, VERDICTS
 from workflow_scripts.reporting.tables.layout import format_number
@@ -99,6 +100,13 @@ class ClaimRow:
         text = f"{self.n_seeds or 0} of {self.n_planned} seeds run, no verdict yet"
         _, _, cause = self.reason.partition("; ")
         return f"{text}; {cause}" if cause else text
+
+    @property
+    def null(self) -> float:
+        """The effect if both sides are alike."""
+        if self.unit == CHANCE:
+            return NULLS["superiority"]
+        return 0.0
 
     @property
     def margin(self) -> float:

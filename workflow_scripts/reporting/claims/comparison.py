@@ -154,14 +154,18 @@ class Comparison:
     def smallest(self) -> float | None:
         """The smallest effect of interest.
 
-        It is that of the plan, or a quarter of the published effect above the margin. None if the
-        paper prints no effect in the claimed direction.
+        It is that of the plan, or a quarter of the published effect above the margin, as far as
+        that is beyond two sides that are alike. None if the paper prints no effect in the claimed
+        direction.
         """
         if self.planned is not None:
             return self.planned.entry.smallest
-        if self.published is None or self.published <= 0 or self.claim.relation == "no_gain":
+        if self.published is None or self.claim.relation == "no_gain":
             return None
-        return self.claim.margin + QUARTER * self.published
+        published_gain = self.published - self.claim.null
+        if published_gain <= 0:
+            return None
+        return self.claim.margin + QUARTER * published_gain
 
     @property
     def lower_bound(self) -> float:

@@ -103,10 +103,9 @@ def find_failed_floor(
         return ""
     if isinstance(floor, str):
         name = floor
-        cell = cells.by_key.get(floor)
-        if cell is None or cell.status not in (MEASURED, COMPUTED):
+        floor_score = _find_floor_score(comparison, cells.by_key.get(floor))
+        if floor_score is None:
             return f"a control is not measured: {floor}"
-        floor_score = cell.mean
     else:
         name = "what a model scores that has learnt nothing"
         floor_score = floor
@@ -120,6 +119,18 @@ def find_failed_floor(
         return ""
     failure = f"the better side, {better.mean:.1f}, is not beyond {floor_score:.1f}"
     return f"a control fails: {failure} ({name})"
+
+
+def _find_floor_score(comparison: Comparison, cell: Cell | None) -> float | None:
+    """Return the mean of a floor's cell, of a primary claim over the planned seeds.
+
+    None if it is not measured.
+    """
+    if cell is None or cell.status not in (MEASURED, COMPUTED):
+        return None
+    if comparison.planned is None:
+        return cell.mean
+    return _average_planned_seeds(cell, comparison.planned.seeds)
 
 
 def _find_lowest_distance(side: Side, floor: float, are_errors: bool, quantile: float) -> float:

@@ -1,7 +1,5 @@
 """The effect of a claim, measured or published."""
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,15 +16,18 @@ from workflow_scripts.reporting.claims.comparison import (
     select_sides,
     split_pairs,
 )
+from workflow_scripts.reporting.claims.transforms import TRANSFORMS, Transform
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import Cell
+
+NO_LOGARITHM = "there is no logarithm"
 
 
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Compute the effect in the claimed direction over seeds.
 
     Several pairs are averaged per seed first. Raises NoEffectError if paired seeds are missing, or
-    if no value of a side has a logarithm.
+    if a value has no logarithm: without it, the mean would be that of the other seeds.
     """
     if claim.relation == "falls_with":
         return -_measure_trend(pairs)
@@ -152,28 +153,6 @@ def _get_published_value(cell: Cell) -> float | None:
     return cell.published.value if cell.published else None
 
 
-def _compute_logarithm(value: float) -> float | None:
-    """Return ln(value); None at 0 and below, where there is none."""
-    if value <= 0:
-        return None
-    return math.log(value)
-
-
-def _compute_log_odds(percent: float) -> float | None:
-    """Return ln(p / (1 - p)) of a percentage; None at 0% and at 100%, where it is infinite."""
-    if not 0 < percent < 100:
-        return None
-    return math.log(percent / (100 - percent))
-
-
-Transform = Callable[[float], float | None]
-# Measure -> what is taken of each value before two sides are compared.
-TRANSFORMS: dict[str, Transform] = {
-    "log_ratio": _compute_logarithm,
-    "log_odds": _compute_log_odds,
-}
-
-
 def _apply_to_value(value: float | None, transform: Transform) -> float | None:
     """Transform a value; None stays None."""
     if value is None:
@@ -182,7 +161,14 @@ def _apply_to_value(value: float | None, transform: Transform) -> float | None:
 
 
 def _apply_to_cell(cell: Cell, transform: Transform) -> Cell:
-    """Transform every value of a cell, and leave out seeds whose value has no result."""
-    transformed = {seed: transform(value) for seed, value in cell.seeds.items()}
-    seeds = {seed: value for seed, value in transformed.items() if value is not None}
-    return replace(cell, seeds=seeds, computed=_apply_to_value(cell.computed, transform))
+    """Transform every value of a cell. Raises NoEffectError if one of them has no result."""
+    seeds = {}
+    for seed, value in cell.seeds.items():
+        transformed = transform(value)
+        if transformed is None:
+            raise NoEffectError(f"seed {seed} of {cell.row} has {value:g}: {NO_LOGARITHM}")
+        seeds[seed] = transformed
+    computed = _apply_to_value(cell.computed, transform)
+    if computed is None and cell.computed is not None:
+        raise NoEffectError(f"{cell.row} is {cell.computed:g}: {NO_LOGARITHM}")
+    return replace(cell, seeds=seeds, computed=computed)

@@ -195,7 +195,7 @@ def make_claim_row(paper: str, outcome: Outcome) -> ClaimRow:
         published_effect=comparison.published,
         printed=comparison.printed,
         unit=claim.unit,
-        at_least=claim.at_least,
+        at_least=abs(claim.margin),
         smallest_effect=comparison.smallest if planned or is_measured else None,
         quantile=comparison.quantile if planned or is_measured else None,
         n_seeds=outcome.n_seeds,

@@ -30,8 +30,9 @@ DECIDED = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE)  # by all planned seeds
 class MeasuredEffect:
     """The effect of a claim over seeds.
 
-    interval: by the quantile of the claim; None for a single seed. p_value: of the bound that the
-    effect is beyond, None if it is not tested. q_value: among the exploratory claims of the paper.
+    interval: by the quantile of the claim; None for a single seed, and for few seeds of one value.
+    p_value: of the bound that the interval is beyond, None if it is not tested. q_value: among the
+    exploratory claims of the paper.
     """
 
     effect: Effect

@@ -17,6 +17,7 @@ from workflow_scripts.reporting.claims.controls import (
 )
 from workflow_scripts.reporting.claims.effects import compute_planned_effect
 from workflow_scripts.reporting.claims.measuring import (
+    FEWEST_WITHOUT_SPREAD,
     count_successes,
     measure_claim,
     name_cause,
@@ -188,7 +189,7 @@ def _name_depths(comparison: Comparison) -> list[str]:
 def decide_by_interval(comparison: Comparison, measured: MeasuredEffect) -> tuple[str, str]:
     """Return (verdict, reason) by the interval, and of an exploratory claim by its q value."""
     if measured.interval is None:
-        return INCONCLUSIVE, "one seed has no interval"
+        return INCONCLUSIVE, _explain_missing_interval(measured.effect)
     low, high = measured.interval
     margin = comparison.claim.margin
     smallest = comparison.lower_bound
@@ -206,6 +207,14 @@ def decide_by_interval(comparison: Comparison, measured: MeasuredEffect) -> tupl
         return REPRODUCED, "smaller than of interest" if is_below else ""
     null = measured.effect.null
     return NOT_REPRODUCED, describe_bound(comparison.published, margin, smallest, high, null)
+
+
+def _explain_missing_interval(effect: Effect) -> str:
+    """Say why an effect has no interval."""
+    if effect.n == 1:
+        return "one seed has no interval"
+    rule = f"an interval needs {FEWEST_WITHOUT_SPREAD} of them"
+    return f"the {effect.n} seeds of a side have the same value: {rule}"
 
 
 def _name_joint_judgement(comparison: Comparison) -> str:

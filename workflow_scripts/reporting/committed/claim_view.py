@@ -138,9 +138,13 @@ def print_sides(console: Console, claim: CheckedClaim) -> None:
     """Print what both sides are, in which metric, and their values by seed."""
     for metric in explain_metrics(claim.measured, claim.meanings):
         print_fact(console, "metric", f"{metric.meaning} ({metric.name})")
-    names = name_sides(claim.measured)
-    for place, name, side in zip(("left", "right"), names, claim.outcome.sides, strict=True):
-        print_fact(console, place, f"{name}: {describe_cells(side)}")
+    left, right = name_sides(claim.measured)
+    left_side, right_side = claim.outcome.sides
+    print_fact(console, "left", f"{left}: {describe_cells(left_side)}")
+    if isinstance(claim.outcome.claim.right, int | float):
+        print_fact(console, "right", f"{right}, a number")
+    else:
+        print_fact(console, "right", f"{right}: {describe_cells(right_side)}")
     if _is_shown(claim.outcome):
         console.print()
         console.print(make_seed_table(claim))
@@ -275,7 +279,10 @@ def make_seed_table(claim: CheckedClaim) -> Table:
             mark = "✓" if seed in by_predictions else " "
             texts.append(f"{text} {mark}")
         table.add_row(str(seed), *texts)
-    means = [f"{fmean(values.values()):.{decimals}f}  " for values in sides]
+    means = []
+    for side, values in zip(outcome.sides, sides, strict=True):
+        mean = fmean(values.values()) if values else side.number
+        means.append(f"{mean:.{decimals}f}  ")
     table.add_row("mean", *means, style="bold")
     if claim.success_rates is not None:
         rates = claim.success_rates

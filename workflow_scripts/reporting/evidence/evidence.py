@@ -1,6 +1,6 @@
 """What displays are made from: published numbers, and the scores of runs and analyses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
-from workflow_scripts.config.display_schema import Display
+from workflow_scripts.config.display_schema import Analysis, Display
 from workflow_scripts.config.displays import find_intervened_variants, list_score_files
 from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.evaluation.scores import Score
@@ -27,8 +27,10 @@ class Evidence:
     """Published numbers and scores of a paper at one scale.
 
     scores: of the requested runs. analyses: by name. weights: what the runs of a measured variant
-    start from. absent: scores that are undefined. withheld: why a variant's scores are not shown
-    yet. unfinished: scores that are not there.
+    start from. absent: scores that are undefined. analysis_entries: what the analyses read, by
+    name. withheld: why a variant's scores are not shown yet. withheld_interventions: the same of
+    its scores under interventions, which may be finished later. unfinished: scores that are not
+    there.
     """
 
     paper: str
@@ -38,7 +40,9 @@ class Evidence:
     analyses: dict[str, list[Score]]
     weights: dict[VariantKey, str] = field(default_factory=dict)
     absent: dict[VariantKey, list[AbsentScore]] = field(default_factory=dict)
+    analysis_entries: Mapping[str, Analysis] = field(default_factory=dict)
     withheld: dict[VariantKey, str] = field(default_factory=dict)
+    withheld_interventions: dict[VariantKey, str] = field(default_factory=dict)
     unfinished: Unfinished = NOTHING
 
     def list_causes(self, variant: VariantKey, is_intervened: bool) -> list[Cause]:
@@ -56,14 +60,41 @@ class Evidence:
         """Return why an analysis has no scores; None if it has some, or was not asked for."""
         return self.unfinished.analyses.get((self.paper, str(analysis)))
 
+    def explain_withheld(self, variant: VariantKey, is_intervened: bool) -> str:
+        """Say why scores of a variant are not shown yet; empty if they are."""
+        withheld = self.withheld_interventions if is_intervened else self.withheld
+        return withheld.get(variant, "")
+
+    def find_withheld_in(self, analysis: str) -> dict[VariantKey, str]:
+        """Return variant -> reason, of what an analysis reads and must not be shown yet."""
+        entry = self.analysis_entries.get(analysis)
+        reasons: dict[VariantKey, str] = {}
+        if entry is None:
+            return reasons
+        for variant in sorted(entry.variants):
+            reason = self.explain_withheld(variant, variant in entry.intervened_variants)
+            if reason:
+                reasons[variant] = reason
+        return reasons
+
     def drop_withheld(self) -> "Evidence":
         """Return the evidence without the scores that are not shown yet."""
-        scores = {
-            variant: rows for variant, rows in self.scores.items() if variant not in self.withheld
-        }
+        scores = {}
+        for variant, rows in self.scores.items():
+            shown = [
+                row for row in rows if not self.explain_withheld(variant, bool(row.intervention))
+            ]
+            if shown:
+                scores[variant] = shown
         analyses = {}
         for name, rows in self.analyses.items():
-            analyses[name] = [row for row in rows if row.variant_key not in self.withheld]
+            withheld = self.find_withheld_in(name)
+            # A row without a variant is about all of them.
+            analyses[name] = [
+                row
+                for row in rows
+                if row.variant_key not in withheld and not (withheld and row.variant is None)
+            ]
         return replace(self, scores=scores, analyses=analyses)
 
 
@@ -100,6 +131,11 @@ def read_evidence(
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
     shown_seeds.update((run.variant_key, run.seed) for run in runs)
+    entries = {name: catalogue.papers[paper].analyses[name] for name in analyses}
+    analysed_variants: set[VariantKey] = set()
+    for entry in entries.values():
+        analysed_variants |= entry.variants
+    intervened |= find_intervened_variants(entries.values())
     return Evidence(
         paper,
         scale,
@@ -108,7 +144,9 @@ def read_evidence(
         analyses=analyses,
         weights=weights,
         absent=absent,
-        withheld=find_withheld(results, shown_seeds),
+        analysis_entries=entries,
+        withheld=find_withheld(results, shown_seeds, analysed_variants),
+        withheld_interventions=find_withheld(results, shown_seeds, analysed_variants, intervened),
         unfinished=results.unfinished,
     )
 

@@ -59,16 +59,16 @@ def require_same_weights(
 
 
 def compute_gains(
-    scores: dict[int, float], others: dict[int, float], relative: bool, trained_again: bool = True
+    scores: dict[int, float], others: dict[int, float], relative: bool, is_one_model: bool = False
 ) -> dict[int, float]:
     """Return seed -> score minus the other side's score, or in percent of it (NI, Eqn 14 of CARMA).
 
-    Seeds without an other score, or with an other score of 0 in a ratio, are left out. An other
-    side that is not `trained_again` is one model with a single seed, with which all seeds are
+    Seeds without an other score, or with an other score of 0 in a ratio, are left out.
+    is_one_model: the other side is not trained, so that it has one seed, with which all seeds are
     compared.
     """
     baselines = others
-    if not trained_again and others:
+    if is_one_model and others:
         only_score = next(iter(others.values()))
         baselines = dict.fromkeys(scores, only_score)
     gains = {}

@@ -70,10 +70,10 @@ class Inputs:
             raise NothingAnalysedError
         tables = []
         for analysis in self.evidence.analyses:
-            folder = self.results.analysis(self.evidence.paper, analysis)
-            tables.append(_read(folder.table(name)))
-        for variant in self.evidence.withheld:
-            tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
+            table = _read(self.results.analysis(self.evidence.paper, analysis).table(name))
+            for variant in self.evidence.find_withheld_in(analysis):
+                table = table.drop(select_variant_rows(table, variant).index)
+            tables.append(table)
         # The columns of an empty table have no type and would turn those of the others into
         # objects.
         filled = [table for table in tables if len(table)]
@@ -226,8 +226,8 @@ def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFi
         missing = evidence.get_analysis_cause(analysis)
         if missing:
             notes.append(missing.sentence)
-    for variant, reason in sorted(evidence.withheld.items()):
-        notes.append(f"{variant} not shown, {reason}")
+    for variant, reason in sorted(evidence.withheld_interventions.items()):
+        notes.append(f"{variant} {reason}")
     for cause, count in Counter(causes).items():
         notes.append(f"{'1 run' if count == 1 else f'{count} runs'} left out: {cause}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))

@@ -1,12 +1,12 @@
 """What a claim compares, in words, and the effect of each pair of cells that it is a mean over."""
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from workflow_scripts.reporting.claims.claim_rows import CHANCE
+from workflow_scripts.reporting.claims.transforms import TRANSFORMS_BY_UNIT, Transform
 from workflow_scripts.reporting.site.measured_claims import (
     KEY_PARTS,
     ROW_PART,
@@ -121,43 +121,25 @@ def list_pair_effects(claim: MeasuredClaim) -> list[PairEffect]:
     pairs = list_pairs(claim)
     if len(pairs) < 2 or claim.row.relation == "falls_with" or claim.row.effect is None:
         return []
-    transform = TRANSFORMS.get(claim.row.unit, float)
+    transform = TRANSFORMS_BY_UNIT.get(claim.row.unit, float)
     sign = 1 if claim.row.relation == "greater" else -1
     effects = []
     for left, right in pairs:
         ours = _compute_difference(_average(left, transform), _average(right, transform), sign)
         published = None
         if left.published is not None and right.published is not None:
-            published = sign * (transform(left.published) - transform(right.published))
+            published = _compute_difference(
+                transform(left.published), transform(right.published), sign
+            )
         name = _name_pair(left, right)
         effects.append(PairEffect(name, left.mean, right.mean, ours, published))
     return effects
 
 
-def _compute_log_odds(percent: float) -> float:
-    """Compute ln(p / (1 - p)) of a percentage between 0 and 100."""
-    share = percent / 100
-    return math.log(share / (1 - share))
-
-
-# Unit of an effect -> what is done with each value before values are compared.
-TRANSFORMS: dict[str, Callable[[float], float]] = {
-    "log ratio": math.log,
-    "log odds": _compute_log_odds,
-}
-
-
-def _average(cell: ComparedCell, transform: Callable[[float], float]) -> float | None:
-    """Return the mean of the transformed values of a cell; None without any.
-
-    Values that have no transform, such as a logarithm of 0, are left out.
-    """
-    values = []
-    for value in cell.values.values():
-        try:
-            values.append(transform(value))
-        except (ValueError, ZeroDivisionError):
-            continue
+def _average(cell: ComparedCell, transform: Transform) -> float | None:
+    """Return the mean of the transformed values of a cell; None if it has none."""
+    transformed = [transform(value) for value in cell.values.values()]
+    values = [value for value in transformed if value is not None]
     return fmean(values) if values else None
 
 

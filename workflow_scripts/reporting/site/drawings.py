@@ -69,25 +69,31 @@ class Axis:
 
 
 def make_axis(
-    values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True
+    values: Sequence[float | None],
+    left: float,
+    right: float,
+    cut: float = 0.0,
+    anchor: float | None = 0.0,
 ) -> Axis:
     """Make an axis over the values that are not None, with room at its ends.
 
     left, right: the pixels of its ends; `left` may be the larger one, as on an axis upwards. cut:
-    the share of the values that may be beyond either end. zero: whether the axis has 0 even if no
-    value is there; 0 then counts as one of the values that `cut` is a share of. Without any value
-    the axis is around 0.
+    the share of the values that may be beyond either end. anchor: a number that the axis has even
+    if no value is there; it counts as one of the values that `cut` is a share of. Without any
+    number the axis is around 0.
     """
     numbers = [value for value in values if value is not None]
-    if zero or not numbers:
+    if anchor is not None:
+        numbers.append(anchor)
+    if not numbers:
         numbers.append(0.0)
     numbers.sort()
     n_beyond = int(cut * len(numbers))
     low = numbers[n_beyond]
     high = numbers[-1 - n_beyond]
-    if zero:  # it may be among the values that are beyond the ends
-        low = min(low, 0.0)
-        high = max(high, 0.0)
+    if anchor is not None:  # it may be among the values that are beyond the ends
+        low = min(low, anchor)
+        high = max(high, anchor)
     room = 0.08 * (high - low)
     if room == 0:
         room = 1.0
@@ -123,15 +129,18 @@ def draw_circle(x: float, y: float, size: float, kind: str) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" class="{kind}"/>'
 
 
-def draw_grid(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool = True) -> str:
-    """Draw grid lines with numbers below them, and the unit. The line of 0 is darker if `zero`."""
+def draw_grid(
+    axis: Axis, top: float, bottom: float, unit: str = "", anchor: float | None = 0.0
+) -> str:
+    """Draw grid lines with numbers below them, the unit, and a darker line at `anchor`."""
     parts = []
+    if anchor is not None:
+        x = axis.place(anchor)
+        parts.append(draw_line(x, top, x, bottom, "zero"))
     for tick in axis.choose_ticks():
         x = axis.place(tick)
-        kind = "grid"
-        if zero and tick == 0:
-            kind = "zero"
-        parts.append(draw_line(x, top, x, bottom, kind))
+        if tick != anchor:
+            parts.append(draw_line(x, top, x, bottom, "grid"))
         parts.append(draw_text(x, bottom + 14, format_tick(tick), "tick", "middle"))
     if unit:
         parts.append(draw_text(axis.right, bottom + 29, unit, "tick", "end"))
@@ -205,7 +214,7 @@ def draw_effect(claim: MeasuredClaim, width: int = WIDTH, gutter: int = 60) -> s
     row = claim.row
     ours = [row.effect, row.ci_low, row.ci_high]
     values = [*ours, row.margin, row.smallest_effect, row.published_effect]
-    axis = make_axis(values, gutter + 12, width - 12)
+    axis = make_axis(values, gutter + 12, width - 12, anchor=row.null)
     bottom = EFFECT_BOTTOM
     if row.effect is None:
         bottom = EFFECT_BOTTOM_WITHOUT_OURS
@@ -234,7 +243,7 @@ def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
     edge = axis.place(row.margin)
     size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'
     body = f'<rect x="{edge:g}" y="{top}" {size} class="claimed"/>'
-    body += draw_grid(axis, top, bottom, row.unit)
+    body += draw_grid(axis, top, bottom, row.unit, row.null)
     body += draw_text(axis.right, 14, "as claimed →", "tick", "end")
     body += draw_line(edge, top - 4, edge, bottom, "margin")
     if row.smallest_effect is not None and row.smallest_effect != row.margin:
@@ -273,9 +282,9 @@ def draw_seeds(cells: Sequence[ComparedCell], width: int = WIDTH) -> str:
     values: list[float | None] = []
     for cell in drawn_cells:
         values += [*cell.values.values(), cell.published]
-    axis = make_axis(values, 12, width - 12, zero=False)
+    axis = make_axis(values, 12, width - 12, anchor=None)
     bottom = SEED_LINE * len(drawn_cells) + 6
-    body = draw_grid(axis, 8, bottom, zero=False)
+    body = draw_grid(axis, 8, bottom, anchor=None)
     for number, cell in enumerate(drawn_cells):
         body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
     return make_svg(width, bottom + 20, body, "values by seed")
@@ -354,7 +363,7 @@ def draw_curve_panel(
             steps.append(step)
             values.append(value)
     across = make_axis(steps, CURVE_LEFT, width - 12)
-    upwards = make_axis(values, bottom, top, zero=False)
+    upwards = make_axis(values, bottom, top, anchor=None)
     body = draw_text(4, top - 12, name.replace("_", " "), "label strong")
     body += draw_grid(across, top, bottom)
     for tick in upwards.choose_ticks(4):
@@ -373,9 +382,9 @@ def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
     row = claim.row
     if row.effect is None and row.published_effect is None:
         return ""
-    zero = axis.place(0)
+    null = axis.place(row.null)
     margin = axis.place(row.margin)
-    body = draw_line(zero, 1, zero, 17, "grid")
+    body = draw_line(null, 1, null, 17, "grid")
     body += draw_line(margin, 2, margin, 16, "margin")
     if row.published_effect is not None:
         if axis.has(row.published_effect):

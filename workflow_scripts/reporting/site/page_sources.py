@@ -206,15 +206,17 @@ def make_strip_axes(claims: Sequence[MeasuredClaim]) -> dict[str, drawings.Axis]
     Where there are many claims the axis leaves out the largest and the smallest effects.
     """
     values: defaultdict[str, list[float | None]] = defaultdict(list)
+    nulls: dict[str, float] = {}
     for claim in claims:
         row = claim.row
+        nulls[row.unit] = row.null
         values[row.unit] += [row.ci_low, row.ci_high, row.published_effect]
         if row.ci_low is None:
             values[row.unit].append(row.effect)
     axes = {}
     for unit, of_unit in values.items():
         cut = CUT if len(of_unit) >= MANY_VALUES else 0
-        axes[unit] = drawings.make_axis(of_unit, 6, 144, cut)
+        axes[unit] = drawings.make_axis(of_unit, 6, 144, cut, nulls[unit])
     return axes
 
 

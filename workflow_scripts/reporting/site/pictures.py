@@ -123,12 +123,14 @@ def draw_effect_strip(claim: MeasuredClaim, top: float, bottom: float) -> str:
     """Draw effect and interval on an axis without numbers, with what is claimed and published."""
     row = claim.row
     values = [row.effect, row.ci_low, row.ci_high, row.margin, row.smallest_effect]
-    axis = make_axis([*values, row.published_effect], DRAWING_LEFT, DRAWING_RIGHT)
+    values.append(row.published_effect)
+    axis = make_axis(values, DRAWING_LEFT, DRAWING_RIGHT, anchor=row.null)
     middle = (top + bottom) / 2
     edge = axis.place(row.margin)
     size = f'width="{axis.right - edge:.1f}" height="{bottom - top:g}"'
     body = f'<rect x="{edge:g}" y="{top:g}" {size} class="claimed"/>'
-    body += draw_line(axis.place(0), top, axis.place(0), bottom, "zero")
+    null = axis.place(row.null)
+    body += draw_line(null, top, null, bottom, "zero")
     body += draw_line(edge, top, edge, bottom, "margin")
     if row.smallest_effect is not None and row.smallest_effect != row.margin:
         smallest = axis.place(row.smallest_effect)

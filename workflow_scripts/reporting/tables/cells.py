@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.common.run_names import START, VariantKey
 from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published_numbers import Key, Published
@@ -148,6 +148,9 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     if len(scores) > 1:
         raise UserError(f"{cell.place}: {len(scores)} scores; fix more of them")
     if scores:
+        reasons = evidence.find_withheld_in(entry.analysis or "")
+        if reasons:
+            return replace(selected_cell, status=WITHHELD, note=next(iter(reasons.values())))
         (score,) = scores
         return replace(
             selected_cell, status=COMPUTED, computed=score.value, protocol=score.protocol
@@ -201,7 +204,7 @@ def make_measured_cell(
     if entry.over is not None:
         baseline = variant._replace(variant=entry.over)
         return compare_with_baseline(measured_cell, selected_cell, entry, baseline, evidence)
-    return hide_withheld_cell(measured_cell, [variant], evidence)
+    return hide_withheld_cell(measured_cell, entry, [variant], evidence)
 
 
 def compare_with_baseline(
@@ -223,6 +226,7 @@ def compare_with_baseline(
         selected_cell,
         entry,
         measured_cell.seeds,
+        baseline,
         scores_of_baseline,
         next(iter(causes_of_baseline), None),
         evidence.scale,
@@ -236,14 +240,22 @@ def compare_with_baseline(
         seeds=dict(sorted(gain.by_seed.items())),
         protocol=find_worst_protocol(*protocols),
     )
-    return hide_withheld_cell(gain_cell, [variant, baseline], evidence)
+    return hide_withheld_cell(gain_cell, entry, [variant, baseline], evidence)
 
 
-def hide_withheld_cell(cell: Cell, variants: list[VariantKey], evidence: Evidence) -> Cell:
+def hide_withheld_cell(
+    cell: Cell, entry: TableCell, variants: list[VariantKey], evidence: Evidence
+) -> Cell:
     """Return a cell of these variants; withheld, with the reason, if one of them is."""
+    reasons: dict[VariantKey, str] = {}
+    if entry.analysis is not None:
+        reasons = evidence.find_withheld_in(entry.analysis)
     for variant in variants:
-        if variant in evidence.withheld:
-            return replace(cell, status=WITHHELD, note=evidence.withheld[variant])
+        reason = reasons.get(variant)
+        if reason is None:
+            reason = evidence.explain_withheld(variant, entry.intervention is not None)
+        if reason:
+            return replace(cell, status=WITHHELD, note=reason)
     return cell
 
 
@@ -315,13 +327,14 @@ def explain_missing_score(
 class Gain:
     """What the seeds of a cell gain over the variant `over` of the same method and task.
 
-    cell: with the selection of its own variant. values: its scores by seed. scores_of_baseline: all
-    scores of the other variant. cause_of_baseline: why some of them are not run.
+    cell: with the selection of its own variant. values: its scores by seed. baseline: the other
+    variant, with all of its scores. cause_of_baseline: why some of them are not run.
     """
 
     cell: Cell
     entry: TableCell
     values: dict[int, float]
+    baseline: VariantKey
     scores_of_baseline: list[Score]
     cause_of_baseline: Cause | None
     scale: str
@@ -343,11 +356,11 @@ class Gain:
 
     def _compute(self, relative: bool) -> dict[int, float]:
         """Return seed -> gain, or in percent of the other variant's score."""
-        # Of several seeds one alone may have the score, as one of right answers: that is no model
-        # for all seeds.
-        trained_again = len({score.seed for score in self.scores_of_baseline}) > 1
         baseline_values = average_repetitions(self.cell, self.scores)
-        return compute_gains(self.values, baseline_values, relative, trained_again)
+        # Of a trained variant a single seed may be finished, or have the score.
+        n_seeds = len({score.seed for score in self.scores_of_baseline})
+        is_one_model = self.baseline.weights == START and n_seeds == 1
+        return compute_gains(self.values, baseline_values, relative, is_one_model)
 
     def explain_absence(self) -> Cell:
         """Return the cell that says why there is no gain."""
