@@ -31,10 +31,10 @@ def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
         trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72}),
     ]
     scores = {row.metric: row for row in analyse(runs, NoOptions()).scores}
-    # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to
-    # the draws.
+    # Within: variances 8 and 2, mean 5. Means of seeds 62 and 71: variance 40.5. What neither seeds
+    # nor draws explain is 0.5 in each place, one degree of freedom: variance 1, half of it in 40.5.
     assert scores["sd_draws"].value == pytest.approx(math.sqrt(5))
-    assert scores["sd_training_seeds"].value == pytest.approx(math.sqrt(38))
+    assert scores["sd_training_seeds"].value == pytest.approx(math.sqrt(40))
     assert [scores[name].n for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
     assert all(
         row.unit == "points" and row.rate == 0.25 and row.seed is None for row in scores.values()
@@ -75,3 +75,17 @@ def test_variances_are_found_again():
     assert split_variance(values) == (pytest.approx(9, rel=0.05), pytest.approx(4, rel=0.05))
     assert split_variance(np.array([[1.0, 3.0], [3.0, 1.0]])) == (0.0, 2.0)
     assert split_variance(np.array([[1.0], [3.0]])) == (None, None)
+
+
+def test_what_all_trainings_have_in_common_of_a_draw_is_not_taken_from_that_of_the_seeds():
+    """Draws replace the same words on every training; a nested model would find 7.3 here, not 9."""
+    generator = np.random.default_rng(5)
+    between_seeds = []
+    for _ in range(2000):
+        seeds = generator.normal(0, 3, size=(6, 1))
+        draws = generator.normal(0, 3, size=(1, 6))
+        values = 60 + seeds + draws + generator.normal(0, 1, size=(6, 6))
+        parts = split_variance(values)
+        assert parts.between_seeds is not None
+        between_seeds.append(parts.between_seeds)
+    assert np.mean(between_seeds) == pytest.approx(9, rel=0.05)

@@ -1,8 +1,9 @@
 """Parts of the spread of ConsistSyn: that of training seeds, and that of draws of synonyms.
 
-One-way analysis of variance with random effects: training seed s and draw d give mu + a_s + e_sd.
-The standard deviations of a (between trained models) and of e (between draws on one model) are in
-points of percent.
+Two-way analysis of variance with random effects: training seed s and draw d give
+mu + a_s + b_d + e_sd. All trainings have the same draws, with the same words replaced. The standard
+deviations of a (between trained models) and of b + e (between draws on one model) are in points of
+percent.
 """
 
 import math
@@ -60,9 +61,9 @@ class VarianceParts(NamedTuple):
 def split_variance(values: np.ndarray) -> VarianceParts:
     """Split the variance of `values` [seeds, draws].
 
-    The part between draws is the mean of the variances within a seed, the part between seeds the
-    excess of the variance of the seeds' means over its share of that (at least 0). None if fewer
-    than two values inform it.
+    The part between draws is the mean of the variances within a seed. The part between seeds is the
+    variance of the seeds' means, less what e adds to it (at least 0): what draws share is in all of
+    these means alike. None if fewer than two values inform it.
     """
     seeds, draws = values.shape
     if draws < 2:
@@ -70,8 +71,12 @@ def split_variance(values: np.ndarray) -> VarianceParts:
     between_draws = float(values.var(axis=1, ddof=1).mean())
     if seeds < 2:
         return VarianceParts(None, between_draws)
-    of_means = float(values.mean(axis=1).var(ddof=1))
-    return VarianceParts(max(0.0, of_means - between_draws / draws), between_draws)
+    means_of_seeds = values.mean(axis=1)
+    means_of_draws = values.mean(axis=0)
+    residuals = values - means_of_seeds[:, None] - means_of_draws + values.mean()
+    residual_variance = float((residuals**2).sum()) / ((seeds - 1) * (draws - 1))
+    of_means = float(means_of_seeds.var(ddof=1))
+    return VarianceParts(max(0.0, of_means - residual_variance / draws), between_draws)
 
 
 def _take_root(variance: float | None) -> float | None:
