@@ -187,6 +187,25 @@ def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
         assert (tmp_path / "out" / name).read_bytes() == (toy / "out" / name).read_bytes()
 
 
+def test_weights_that_were_deleted_are_made_again_beside_their_scores(toy, tmp_path):
+    """Other weights replace the scores, too."""
+    run = tmp_path / "out"
+    shutil.copytree(toy / "out", run)
+    shutil.rmtree(run / "checkpoint")
+    for name in ("eval/scores.csv", "interventions/scores.csv"):
+        (run / name).parent.mkdir()
+        (run / name).write_text("scores\n")
+    assert train_here(toy, tmp_path, toy / "spec.json") == 0
+    assert (run / "checkpoint/model.safetensors").is_file()
+    assert (run / "eval/scores.csv").read_text() == "scores\n"
+    assert (run / "interventions/scores.csv").stat().st_mtime >= (run / "run.json").stat().st_mtime
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["files"]["checkpoint/model.safetensors"] = "of other weights"
+    (run / "run.json").write_text(json.dumps(manifest))
+    assert train_here(toy, tmp_path, toy / "spec.json") == 0
+    assert not (run / "eval").exists() and not (run / "interventions").exists()
+
+
 def test_a_training_loads_neither_pandas_nor_transformers(toy, tmp_path):
     """They would take longer than its other imports."""
     options = ("--spec", toy / "spec.json", "--data", toy / "data", "--out", tmp_path / "out")

@@ -123,6 +123,60 @@ def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_pat
     assert said[end + 1 :] == others
 
 
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        ("-pn", "count"),
+        ("-knj 2", "count"),
+        ("--dry-run", "count"),
+        ("-kp", "restore"),
+        ("-j 2 --nolock", "restore"),
+        ("-kt", ""),
+        ("--touch", ""),
+    ],
+)
+def test_short_options_may_be_one_word(words, mode, tmp_path):
+    """A dry run, a marking and a real call treat earlier results in their own ways."""
+    copy_script(tmp_path, 'case "$2 $3" in snakemake*|*run) echo "$2 $RECOMPOSE_EARLIER" ;; esac')
+    module = "snakemake" if mode == "count" else "workflow_scripts"
+    assert call_script(tmp_path, words).stdout == f"{module} {mode}\n"
+
+
+@pytest.mark.parametrize("word", ["--budget=", "--budget", "--budget=x"])
+def test_a_budget_without_a_number_starts_nothing(word, tmp_path):
+    """Such as `--budget=$HOURS` where HOURS is not set."""
+    copy_script(tmp_path, 'echo "$*"')
+    done = call_script(tmp_path, f"{word} --scale full")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: --budget needs a number of GPU-hours, such as --budget 200\n"
+
+
+@pytest.mark.parametrize("word", ["--finish-within=", "--finish-within"])
+def test_a_time_limit_without_a_time_is_handed_on_as_none(word, tmp_path):
+    """`run` refuses it."""
+    copy_script(tmp_path, '[ "$3" != run ] || echo "$4 $5"')
+    assert call_script(tmp_path, word).stdout == "--finish-within none\n"
+
+
+@pytest.mark.quick_faults
+def test_without_locks_of_the_file_system_those_of_snakemake_stop_a_second_call(tmp_path):
+    """Before anything is done: else the second would cancel the jobs of the first on a cluster."""
+    copy_script(tmp_path, 'echo "$*"')
+    flock = tmp_path / ".venv/bin/flock"
+    flock.write_text("#!/bin/sh\nexit 71\n")
+    flock.chmod(0o755)
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    assert "workflow_scripts run" in call_script(tmp_path, "").stdout
+    (tmp_path / ".snakemake/locks/0.output.lock").touch()
+    done = call_script(tmp_path, "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(
+        "error: Snakemake is running in this folder, or was killed: this file system has no locks "
+        "that tell; if none is running: ./reproduce --unlock\n"
+    )
+    assert "workflow_scripts run" in call_script(tmp_path, "--unlock").stdout
+
+
 def test_help_is_that_of_this_project_and_finished_has_no_dry_run(tmp_path):
     copy_script(tmp_path, "exit 3")
     shown = call_script(tmp_path, "--help")

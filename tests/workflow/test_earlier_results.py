@@ -109,6 +109,15 @@ def test_a_result_is_taken_back_and_the_other_kept_in_its_place():
     assert restore(Settings({"prepare": "B"})) == 1 and read("prepare") == ("second", ["'B'"])
 
 
+def test_a_result_that_could_not_be_kept_is_not_replaced():
+    make("prepare", "A", "first")
+    keep("prepare")
+    make("prepare", "B", "second, and larger than what may be kept")
+    results = EarlierResults(20)
+    assert results.restore_fitting(Settings({"prepare": "A"})) == 0  # type: ignore[arg-type]
+    assert read("prepare")[0] == "second, and larger than what may be kept"
+
+
 def test_a_result_of_other_inputs_does_not_fit():
     make("prepare", "A", "first")
     make("candidates", "A", "of first")

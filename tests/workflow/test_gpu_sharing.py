@@ -95,7 +95,9 @@ def test_of_two_gpus_one_is_chosen(tools):
     assert choose_gpu([first, second], None) == second
     for visible in ("0", "0,1", first.uuid, first.uuid[:6]):
         assert choose_gpu([first, second], visible) == first
-    for visible in ("", "2", "MIG-1", "-1"):
+    part = choose_gpu([first, second], "MIG-1")
+    assert (part.uuid, part.free_bytes) == ("MIG-1", None)
+    for visible in ("", "2", "-1"):
         with pytest.raises(
             MissingGpuError, match=f"CUDA_VISIBLE_DEVICES is '{visible}', which names none of the 2"
         ):

@@ -148,6 +148,19 @@ def test_another_process_at_work_is_said(folder):
     assert (folder / ".venv").is_dir()
 
 
+def test_the_own_number_is_no_other_process(folder):
+    """A process that was killed may have had it: in a container, those of each call are alike."""
+    (folder / ".venv").mkdir()
+    program = f"echo $$ >{folder}/.venv/maker.pid; exec {folder}/envs/make_venv"
+    done = subprocess.run(
+        ["bash", "-c", program],
+        env={"PATH": without_python(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert "error: no Python" in done.stderr
+
+
 def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(folder):
     """As a copy of .venv is, whose scripts name the original, or one whose Python was removed."""
     assert make_venv(folder).returncode == 0

@@ -23,7 +23,9 @@ from workflow_scripts.workflow.failures import (
     JobKey,
     Waiting,
     find_failures,
+    make_job_key,
     read_failed_jobs,
+    write_failed_jobs,
 )
 from workflow_scripts.workflow.job_specs import list_read_files
 from workflow_scripts.workflow.snakemake_call import (
@@ -67,6 +69,8 @@ def main(args: argparse.Namespace) -> None:
     call = parse_call(drop_force_words(words))
     arguments = [word for word in call.arguments if word != LOGGER]
     open_jobs = set_needed_jobs(list_jobs_to_run(*arguments))
+    open_keys = {make_job_key(job.rule, job.wildcards) for job in open_jobs}
+    failures = [failure for failure in failures if failure.key in open_keys]
     shows_nothing = select_targets(call, open_jobs, Unfinished()) is None
     if shows_nothing and all("/" in target for target in call.targets):
         return  # a file of a run, or the like: Snakemake has said why it is not there
@@ -86,6 +90,7 @@ def main(args: argparse.Namespace) -> None:
             ]
             if len(failures) == len(earlier_failures):
                 break
+    write_failed_jobs(failures)  # for `--finished`
     lines = describe_unfinished(failures, waiting, words)
     if lines:
         print("\n".join(lines))

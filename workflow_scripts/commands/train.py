@@ -1,6 +1,7 @@
 """Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
+import shutil
 import statistics
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -155,6 +156,7 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
         write_history(run.curve, state.history)
         manifest = describe_training(training, origin) | {"files": hash_files(out)}
         write_json(run.manifest, manifest)
+        keep_scores(RunFolder(path), run)
         record = make_training_record(
             origin.fingerprint, origin.spec, origin.digests["data_digest"], training.device
         )
@@ -162,6 +164,28 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
         record["analysis_plans"] = origin.job_spec.analysis_plans
         write_json(run.record, record)
         add_output_digests(run.record, [run.manifest])
+
+
+def keep_scores(earlier: RunFolder, run: RunFolder) -> None:
+    """Copy the scores of a training that is replaced, if the new one has the same weights.
+
+    They are then those of a training whose weights were deleted to save disk, and made again.
+    """
+    if list_weights(earlier) != list_weights(run):
+        return
+    for folder in (earlier.evaluation.path, earlier.interventions.path):
+        if folder.exists():
+            shutil.copytree(folder, run.path / folder.name, copy_function=shutil.copyfile)
+
+
+def list_weights(run: RunFolder) -> dict[str, str]:
+    """Return the sha256 of each file of the checkpoint of a run; none without a valid manifest."""
+    try:
+        files = read_mapping(run.manifest, "files")["files"]
+    except UserError:
+        return {}
+    prefix = f"{run.checkpoint.name}/"
+    return {name: sha256 for name, sha256 in files.items() if name.startswith(prefix)}
 
 
 def describe_training(training: FinishedTraining, origin: TrainingOrigin) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class _Content(RootModel[dict[str, Cause]]):
 def load_unfinished(config: Config, scale: str) -> Unfinished:
     """Read results/<scale>/unfinished.json if the configuration asks for what is finished only.
 
-    Else every file that is asked for will be made, and none is unfinished.
+    Without this file, all that are asked for are there. In another call all will be made.
     """
     if not config.finished_only:
         return NOTHING
@@ -95,7 +95,7 @@ def load_unfinished(config: Config, scale: str) -> Unfinished:
 
 @lru_cache
 def _load_once(file: Path) -> Unfinished:
-    return read_unfinished(file)
+    return read_unfinished(file if file.exists() else None)
 
 
 def read_unfinished(file: Path | None) -> Unfinished:
@@ -107,10 +107,13 @@ def read_unfinished(file: Path | None) -> Unfinished:
 
 
 def write_unfinished(scale: ScaleFolder, unfinished: Unfinished) -> None:
-    """Write unfinished.json of a scale, if its content changes."""
+    """Write unfinished.json of a scale, if its content changes; delete it if nothing is missing."""
     causes = {}
     for file, cause in unfinished.causes.items():
         causes[file.relative_to(scale.path).as_posix()] = cause
+    if not causes:
+        scale.unfinished.unlink(missing_ok=True)
+        return
     content = _Content(causes).model_dump()
     if scale.unfinished.exists() and read_json(scale.unfinished) == content:
         return

@@ -119,6 +119,8 @@ class EarlierResults:
         present = self.snakemake.read(result.rule, result.wildcards, result.records)
         if present is None:
             return True
+        if present.size > self.limit:  # it could not be kept
+            return False
         return not (_matches_settings(present, jobs) and checksums.match(present.inputs))
 
     def _restore(self, kept: "KeptResult") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.common.files import read_json
+from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
@@ -129,6 +129,11 @@ def read_failed_jobs(file: Path = FAILED_JOBS) -> list[FailedJob]:
     if not file.exists():
         return []
     return [parse_as(FailedJob, content, file) for content in read_json(file)]
+
+
+def write_failed_jobs(failures: Iterable[FailedJob], file: Path = FAILED_JOBS) -> None:
+    """Write the jobs that have failed, as `read_failed_jobs` reads them."""
+    write_json(file, [failure.model_dump() for failure in failures])
 
 
 def find_failures(jobs: Iterable[SnakemakeJob], failures: Iterable[FailedJob]) -> list[Waiting]:

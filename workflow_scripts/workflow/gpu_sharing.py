@@ -136,11 +136,14 @@ def shorten_output(output: str) -> str:
 def choose_gpu(gpus: list[Gpu], visible: str | None) -> Gpu:
     """Return the GPU for all jobs: the first of CUDA_VISIBLE_DEVICES, else that with most memory.
 
-    `visible` is the value of that variable. Raises MissingGpuError if it names no GPU of the list.
+    `visible` is the value of that variable. The free memory of a MIG device is not known. Raises
+    MissingGpuError if the variable names no GPU of the list.
     """
     if visible is None:
         return max(gpus, key=lambda gpu: gpu.free_bytes or 0)
     first = visible.split(",")[0].strip()
+    if first.startswith("MIG-"):  # a part of a GPU, which is not in the list
+        return Gpu(gpus[0].index, first, free_bytes=None)
     for gpu in gpus:
         if first == str(gpu.index):
             return gpu
@@ -339,6 +342,7 @@ def prepare_gpu(call: SnakemakeCall) -> GpuSetup:
         used = "CPU" if device == "auto" else device
         print_line(f"No GPU is used: {error}; trainings run on the {used}")
         # No job uses a GPU, so nothing limits their number but the cores.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
         return GpuSetup(limit_gpu_jobs(call, call.cores or 1), environment, has_gpu=False)
 
     count, reason = choose_job_count(load_catalogue(), call.config, gpu)

@@ -52,6 +52,11 @@ class Result:
         """What tells the result from others of the job."""
         return digest([self.rule, self.wildcards, self.params, self.inputs])
 
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file.stat().st_size for file in self.list_files())
+
     def list_files(self) -> list[Path]:
         """List the files of the job that are there."""
         files = [path for path in list_files(self.folder, "**/*") if path.is_file()]
