@@ -7,7 +7,7 @@ from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.layers import merge_settings
+from workflow_scripts.config.layers import drop_places, merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 
 JUMP = "scan-jump-x2/transformer/default/seed-1"
@@ -51,6 +51,31 @@ def test_later_layers_win_and_each_value_knows_where_it_comes_from():
         assert (found, said.strip()) == (value, entry)
         assert name == f"catalogue/{file}"
         assert key in (ROOT / name).read_text().splitlines()[int(line) - 1]
+
+
+def test_an_entry_with_another_objective_inherits_no_key_of_the_first(copy: Path):
+    """Neither its values nor those of its rules and variants, which may have the same name."""
+    variants = {"own": {"title": "Own", "init": {"method": "gpt2-small"}}}
+    entry = {"extends": "gpt2-small", "title": "Mine", "variants": variants}
+
+    def add_entries(content: dict) -> None:
+        content["mine"] = entry | {"objective": {"name": "structural_quantisation"}}
+        content["lighter"] = entry | {"objective": {"weight": 0.1}}
+
+    edit(copy / f"catalogue/{CAUSAL}", add_entries)
+    catalogue = load_catalogue(copy)
+    merged = merge_settings(catalogue, parse_run(catalogue, "sst/mine/own/seed-1"), "small")
+    assert drop_places(merged["objective"]) == {"name": "structural_quantisation"}
+    assert drop_places(merged["model"])["width"] == 128
+    merged = merge_settings(catalogue, parse_run(catalogue, "sst/lighter/own/seed-1"), "small")
+    objective = drop_places(merged["objective"])
+    # The rules of the entry that it extends win over its own keys.
+    assert objective == {
+        "name": "carma",
+        "weight": 0.4,
+        "last_block_mi": 1,
+        "last_block_stability": 1,
+    }
 
 
 def test_the_four_layers_in_their_order(copy: Path):

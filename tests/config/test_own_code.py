@@ -48,13 +48,13 @@ def list_errors(project: Project, *words: str) -> list[str]:
             SETTINGS,
             "weight: NonNegative",
             "weight: NonNegativ",
-            "9: cannot be imported: name 'NonNegativ' is not defined (NameError); correct it",
+            "11: cannot be imported: name 'NonNegativ' is not defined (NameError); correct it",
         ),
         (
             SETTINGS,
-            "class Settings(StrictModel):",
-            "class Settings(StrictModel)",
-            "6: cannot be imported: expected ':' (SyntaxError); correct it",
+            "class Settings(ObjectiveOfKind):",
+            "class Settings(ObjectiveOfKind)",
+            "7: cannot be imported: expected ':' (SyntaxError); correct it",
         ),
         (
             SETTINGS,
@@ -110,7 +110,7 @@ def test_a_dry_run_says_the_same(project: Project):
     project.edit(SETTINGS, "weight: NonNegative", "weight: NonNegativ")
     done = project.reproduce("-n", "--papers", "near_layers")
     assert done.returncode != 0 and "Traceback" not in done.stdout + done.stderr
-    said = f"{SETTINGS}:9: cannot be imported: name 'NonNegativ' is not defined (NameError)"
+    said = f"{SETTINGS}:11: cannot be imported: name 'NonNegativ' is not defined (NameError)"
     assert said in done.stdout + done.stderr
 
 

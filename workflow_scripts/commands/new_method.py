@@ -43,6 +43,7 @@ def main(args: argparse.Namespace) -> None:
     print(*files, sep="\n")
     print(f"./reproduce --papers {args.name} trains it next to the Transformer, in a minute")
     print(f"then change compute_loss in workflow_scripts/objectives/{args.name}/objective.py")
+    print("`lint` updates catalogue/schemas/, which editors read: commit it, too")
 
 
 def check_name(name: str) -> None:

@@ -2,12 +2,13 @@
 
 A later layer overwrites an earlier one key by key: task, method, variant. In a task or a method its
 own settings come first, after those that it `extends`, then the rules of `when` that apply,
-inherited ones first, from top to bottom. The defaults of the code
-come in when the result is parsed.
+inherited ones first, from top to bottom. The defaults of the code come in when the result is
+parsed. The keys of `model` and `objective` are those of the package that the entry names: an entry
+that names another package inherits none of them.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -67,6 +68,8 @@ def list_method_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block
 
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
+    if section in NAMED:
+        blocks = _select_blocks_of_package(list(blocks), section)
     last_blocks: dict[str, Block] = {}
     for block in blocks:
         last_blocks |= dict.fromkeys(getattr(block.content, section), block)
@@ -75,6 +78,28 @@ def merge_section(blocks: Iterable[Block], section: str) -> Entries:
         value = getattr(block.content, section)[key]
         entries[key] = Setting(value, block.place / section / key)
     return entries
+
+
+def _select_blocks_of_package(blocks: Sequence[Block], section: str) -> list[Block]:
+    """Leave out the blocks of entries that name another package than the last block that names one.
+
+    An entry without a name has that of the entry before it, which it extends.
+    """
+    package_of_entry: dict[tuple[str, str | int], Any] = {}
+    package = None
+    for block in blocks:
+        entry = (block.place.file, block.place.entry[0])
+        settings = getattr(block.content, section)
+        if "name" in settings:
+            package = settings["name"]
+            package_of_entry[entry] = package
+        package_of_entry.setdefault(entry, package)
+    selected = []
+    for block in blocks:
+        entry = (block.place.file, block.place.entry[0])
+        if package_of_entry[entry] in (None, package):
+            selected.append(block)
+    return selected
 
 
 def drop_places(entries: Entries) -> dict[str, Any]:
