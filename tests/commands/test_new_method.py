@@ -41,10 +41,11 @@ def test_the_files_are_those_of_the_example_under_the_new_name(
     assert main(["new-method", "mine"]) == 0
     written = {file for file in list_files(here) - before if ".locks" not in file}
     assert written == FILES
-    *listed, run, change = capsys.readouterr().out.splitlines()
+    *listed, run, change, schemas = capsys.readouterr().out.splitlines()
     assert set(listed) == FILES
     assert run.startswith("./reproduce --papers mine ")
     assert change.endswith(OBJECTIVE)
+    assert schemas == "`lint` updates catalogue/schemas/, which editors read: commit it, too"
     for file in FILES:
         text = (here / file).read_text()
         assert not any(name in text for name in ("near_layers", "near-layers", "near layers"))

@@ -126,7 +126,7 @@ def test_a_budget_lists_claims_and_the_commands_that_run_them(capsys: pytest.Cap
     assert read_command(lines, "On this machine: ") == ["./reproduce", *words_of_call]
     assert names[0] == "sq_transformer/sal-success-addjump"
     assert f"{len(names)} of " in "\n".join(lines)
-    assert re.fullmatch(r"claim +GPU-hours +in sum", lines[0])
+    assert re.fullmatch(r"claim +GPU-hours added +sum so far", lines[0])
     rows = [line.split() for line in lines if line.split()[:1] == [names[0]]]
     assert rows == [[names[0], "primary", rows[0][2], rows[0][3]]]
     left_out = [line for line in lines if line.startswith("primary, left out: ")]

@@ -169,16 +169,16 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
 def keep_scores(earlier: RunFolder, run: RunFolder) -> None:
     """Copy the scores of a training that is replaced, if the new one has the same weights.
 
-    They are then those of a training whose weights were deleted to save disk, and made again.
+    They are then those of a training that is repeated because its weights were deleted.
     """
-    if list_weights(earlier) != list_weights(run):
+    if read_weight_digests(earlier) != read_weight_digests(run):
         return
     for folder in (earlier.evaluation.path, earlier.interventions.path):
         if folder.exists():
             shutil.copytree(folder, run.path / folder.name, copy_function=shutil.copyfile)
 
 
-def list_weights(run: RunFolder) -> dict[str, str]:
+def read_weight_digests(run: RunFolder) -> dict[str, str]:
     """Return the sha256 of each file of the checkpoint of a run; none without a valid manifest."""
     try:
         files = read_mapping(run.manifest, "files")["files"]

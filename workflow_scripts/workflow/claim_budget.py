@@ -77,7 +77,7 @@ def print_budget(
 
     jobs: trainings at once, for the disk that their states need.
     """
-    table = make_cost_table("claim", "", "GPU-hours", "in sum")
+    table = make_cost_table("claim", "", "GPU-hours added", "sum so far")
     shown = [entry for entry in budget.chosen if is_shown(entry)]
     for entry in shown:
         total = format_hours(entry.total.upper)

@@ -55,7 +55,7 @@ def print_group_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
 
 def print_measured_costs(estimates: GpuHours, groups: Iterable[CostGroup]) -> None:
     """Print the hours of each group, and of all together, by recorded step times."""
-    table = make_cost_table("", "", "runs", "core-hours", "or GPU-hours")
+    table = make_cost_table("", "", "runs", "on CPU: core-hours", "on GPU: GPU-hours")
     catalogue, config = estimates.catalogue, estimates.config
     devices = [JobHours(catalogue, config, device, estimates) for device in (CPU, CUDA)]
     together = JointCosts()

@@ -57,12 +57,13 @@ class WorkHours:
         return f"{text} and {unknown}" if self.hours.upper else unknown
 
     def format_cell(self) -> str:
-        """Format the hours for a column of them, such as `13 + 24 unknown`."""
+        """Format the hours for a column of them, such as `13 + 24 jobs unknown`."""
         parts = []
         if self.hours.upper or not self.unknown:
             parts.append(self.hours.format())
         if self.unknown:
-            parts.append(f"{self.unknown} unknown")
+            jobs = "1 job" if self.unknown == 1 else f"{self.unknown} jobs"
+            parts.append(f"{jobs} unknown")
         return " + ".join(parts)
 
 

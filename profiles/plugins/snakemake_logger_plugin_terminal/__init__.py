@@ -35,6 +35,8 @@ FAILED_JOBS = Path(".snakemake/failed_jobs.json")
 HEARTBEAT_SECONDS = 60
 # Of more jobs of a dry run, those that differ in the seed alone share a line.
 MOST_JOBS_LISTED = 30
+# Columns that a name may be longer than nine of ten others, and still be in line with them.
+LONGER = 20
 # Columns of a bar, and of a training's line, such as
 # `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
 BAR_WIDTH = 20
@@ -313,7 +315,8 @@ def align_jobs_to_run(jobs: list[tuple[Job, str]], *, is_grouped: bool) -> Itera
         lines = group_jobs(jobs)
     rule_width = max(len(line.rule) for line in lines)
     widths = sorted(len(line.about) for line in lines)
-    about_width = widths[int(0.9 * (len(widths) - 1))]
+    usual_width = widths[int(0.9 * (len(widths) - 1))]
+    about_width = max(width for width in widths if width <= usual_width + LONGER)
     count_width = max(len(line.count) for line in lines)
     gap = "  " if count_width else ""
     rules = list(dict.fromkeys(line.rule for line in lines))

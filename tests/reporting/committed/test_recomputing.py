@@ -266,7 +266,7 @@ def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
     assert "verdict    inconclusive at small: above 50% exact_match: 2 of 8 seeds against" in text
     assert "metric     percent of outputs that are right as a whole (exact_match)" in text
     assert "above 50% exact_match    2 of 8    0 of 8" in text
-    assert "effect     +0.25 share of seeds: 0.25 − 0.00" in text
+    assert "effect     +0.25 share of seeds: 2 of 8 against 0 of 8" in text
     assert "SAL: systematic attention layer: queries and keys come from the codes," in text
     assert all(len(line) <= 80 for line in text.splitlines()[1:])
     # What a reviewer needs next: the paper's words, the test, and how the runs were made.

@@ -32,6 +32,8 @@ from workflow_scripts.reporting.tables.cells import WITHHELD
 
 INDENT = "  "
 NAME_WIDTH = 11  # of the names of facts, with the space after them
+NAMED_UNITS = ("points", "layers", "nats")  # the words of a comparison say what others are
+MOST_LETTERS = 240  # of what is said of a data set
 PLAIN_WIDTH = 80  # columns, if the output is no terminal
 GLOSSARY = Path("docs/glossary.md")
 WHY_NOT_RECORDED = (
@@ -101,7 +103,8 @@ def print_claim(claim: CheckedClaim) -> None:
     print_effect(console, claim)
     console.print()
     for task, notes in claim.datasets.items():
-        print_fact(console, "data", f"{task}, not the paper’s: {'; '.join(notes)}")
+        text = textwrap.shorten("; ".join(notes), MOST_LETTERS, placeholder=" … (datasets.json)")
+        print_fact(console, "data", f"{task}, not the paper’s: {text}")
     print_origins(console, claim.origins)
 
 
@@ -172,7 +175,7 @@ def print_effect(console: Console, claim: CheckedClaim) -> None:
     effect = format_effect(row) or absent
     if claim.success_rates is not None:
         rates = claim.success_rates
-        effect += f": {rates.left / rates.left_n:.2f} − {rates.right / rates.right_n:.2f}"
+        effect += f": {rates.left} of {rates.left_n} against {rates.right} of {rates.right_n}"
     print_fact(console, "effect", effect)
     if row.test and row.degrees_of_freedom is not None:
         degrees = f"{row.degrees_of_freedom:.3g} degrees of freedom"
@@ -190,9 +193,10 @@ def describe_claimed(claim: CheckedClaim) -> str:
     """Say what the effect is, what it must exceed, and from where on it is of interest."""
     row = claim.row
     comparison = describe_comparison(claim.measured, claim.success)
-    text = f"{comparison}: above {row.margin:g} {row.unit}"
+    unit = f" {row.unit}" if row.unit in NAMED_UNITS else ""
+    text = f"{comparison}: above {row.margin:g}{unit}"
     if row.smallest_effect is not None and row.smallest_effect != row.margin:
-        text += f"; of interest from {row.smallest_effect:.3g} {row.unit} on"
+        text += f"; of interest from {row.smallest_effect:.3g}{unit} on"
     return text.replace(" -", " −")
 
 
