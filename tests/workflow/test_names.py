@@ -50,9 +50,7 @@ def test_every_field_of_a_shell_command_is_quoted():
 
 def test_no_code_of_a_file_is_run():
     """Neither of a pickle, nor of the hub, nor of a text, nor through a shell of our own."""
-    calls = (
-        r"trust_remote_code(?!\": False)|torch\.load|pickle\.loads?\(|yaml\.(unsafe_|full_)?load\("
-    )
+    calls = r"trust_remote_code(?!\": False|=False)|torch\.load|pickle\.loads?\(|yaml\.(unsafe_|full_)?load\("
     calls += r"|shell=True|os\.system|(?<![.\w])(eval|exec)\("
     files = [
         file

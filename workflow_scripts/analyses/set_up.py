@@ -1,6 +1,6 @@
 """Sizes of data sets and models, from the files of preparation and training."""
 
-from transformers import AutoConfig, PretrainedConfig
+from transformers import PretrainedConfig
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
@@ -8,7 +8,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
-from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.hugging_face import load_config, load_tokenizer
 from workflow_scripts.tasks.checkpoints import read_run
 from workflow_scripts.tasks.prompt.training_setup import encode_prompts, get_prompt_settings
 
@@ -42,7 +42,7 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
             values = {"examples": (examples, "examples", examples)}
             scores += make_scores(columns | {"split": split}, values)
     for method, run in sorted(first_of_method.items()):
-        config = AutoConfig.from_pretrained(run.files.checkpoint, local_files_only=True)
+        config = load_config(run.files.checkpoint)
         count = read_json(run.files.manifest)["parameters"]
         values = {
             "parameters": (count / 1e6, "million", count),

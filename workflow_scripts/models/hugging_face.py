@@ -54,13 +54,15 @@ def read_model_config(folder: Path, family: str) -> PretrainedConfig:
         raise UserError(
             f"{folder / 'config.json'} does not exist; give the folder of a trained model"
         )
-    read_mapping(folder / "config.json")
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    if config.model_type != family:
-        raise UserError(
-            f"{folder} holds a model of the family {config.model_type}, the method needs {family}"
-        )
-    return config
+    found = read_mapping(folder / "config.json").get("model_type", "unknown")
+    if found != family:
+        raise UserError(f"{folder} holds a model of the family {found}, the method needs {family}")
+    return load_config(folder)
+
+
+def load_config(folder: Path) -> PretrainedConfig:
+    """Load config.json of a folder. A class of the folder's own that it names is not run."""
+    return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def check_loaded(model: PreTrainedModel, report: dict[str, Any], folder: Path) -> None:
