@@ -300,6 +300,12 @@ def test_equal_data_have_an_equal_digest_however_they_were_made_and_other_data_a
     named = folder(tmp_path / "named", MANIFEST)
     (named / "train.parquet").rename(named / "test.parquet")
     digests.append(digest_data(named))
+    mapped = folder(tmp_path / "mapped", MANIFEST)
+    array = mapped / "train.mapped/first_ids.npy"
+    array.parent.mkdir()
+    for content in (b"ids", b"other ids"):
+        array.write_bytes(content)
+        digests.append(digest_data(mapped))
     assert len(set(digests)) == len(digests)
 
 

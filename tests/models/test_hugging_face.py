@@ -8,7 +8,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.models.causal_lm.model import load_causal_lm
-from workflow_scripts.models.hugging_face import load_config
+from workflow_scripts.models.hugging_face import load_pretrained_config
 
 
 @pytest.mark.parametrize("model_type", ["of_its_own", "llama"])
@@ -34,5 +34,5 @@ def test_code_in_the_folder_of_a_model_is_not_run(
         load_causal_lm(folder, "llama")
     if model_type == "of_its_own":
         with pytest.raises(ValueError, match="trust_remote_code"):
-            load_config(folder)
+            load_pretrained_config(folder)
     assert not ran.exists()

@@ -11,6 +11,7 @@ from tests.models.sections import parse_model
 from tests.models.small_models import make
 from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
 from tests.training.toy import assert_one_error, run_main, stopping_at
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.objectives.structural_quantisation import objective as quantisation
@@ -192,10 +193,13 @@ def test_splitting_keeps_the_order_of_the_examples():
 
 def test_a_loss_with_statistics_of_the_batch_is_refused_in_one_line(capsys, tmp_path):
     """SQ-Transformer's clusters have the entropy of the mean of a batch."""
-    loss = quantisation.build(quantisation.Settings(), WordLoss())
-    setup = TrainingSetup(make("sal-code"), loss, [], None)
-    with pytest.raises(Exception, match=r"training.accumulate is 2, but the loss .* set it to 1"):
-        make_gradients(setup, 2, FP32)
+    losses = (quantisation.build(quantisation.Settings(), WordLoss()), WordLoss())
+    for loss in losses:  # the moving average of its codes is over a batch, too
+        setup = TrainingSetup(make("sal-code"), loss, [], None)
+        with pytest.raises(
+            UserError, match=r"training.accumulate is 2, but the loss or .* set it to 1"
+        ):
+            make_gradients(setup, 2, FP32)
     spec = sentence_spec(training={"accumulate": 0})
     assert run_main("train", spec=spec, data=tmp_path, out=tmp_path / "run") == 1
     assert_one_error(capsys.readouterr().err, "accumulate", "0")

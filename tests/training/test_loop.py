@@ -382,13 +382,39 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_after_it(tmp
         loss, parts = squared_error(model, batch)
         return loss * (bad if next(calls) == 7 else 1), parts
 
-    with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
+    with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(before it: [\d., ]+\)"):
         run(TrainingSetup(Line(), objective, BATCHES, score_nothing), tmp_path, save_every=0)
     saved_steps = [
         int(path.name.removeprefix("step-"))
         for path in StateFolder(tmp_path, {}).list_saved_states()
     ]
     assert saved_steps and max(saved_steps) < 7
+
+
+@pytest.mark.parametrize(
+    ("clip_norm", "said"),
+    [
+        (0.5, r"the norm of the gradients is nan at step 12 \(before it: [\d., e-]+\)"),
+        (0.0, "the weight weight is not finite after step 12"),
+    ],
+)
+def test_a_gradient_that_is_not_finite_ends_the_training_even_in_its_last_step(
+    clip_norm, said, tmp_path
+):
+    calls = iter(range(1, 100))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        loss, parts = squared_error(model, batch)
+        if next(calls) == 12:
+            loss = loss + (0 * model.weight).sqrt().sum()  # 0, with the gradient 0 * inf
+        return loss, parts
+
+    settings = SETTINGS.model_copy(update={"clip_norm": clip_norm})
+    setup = TrainingSetup(Line(), objective, BATCHES, score_nothing)
+    with pytest.raises(UserError, match=said):
+        run(setup, tmp_path, settings=settings)
+    saved_steps = [path.name for path in StateFolder(tmp_path, {}).list_saved_states()]
+    assert "step-12" not in saved_steps
 
 
 class Saves(StateFolder):

@@ -8,7 +8,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
-from workflow_scripts.models.hugging_face import load_config, load_tokenizer
+from workflow_scripts.models.hugging_face import load_pretrained_config, load_tokenizer
 from workflow_scripts.tasks.checkpoints import read_run
 from workflow_scripts.tasks.prompt.training_setup import encode_prompts, get_prompt_settings
 
@@ -42,7 +42,7 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
             values = {"examples": (examples, "examples", examples)}
             scores += make_scores(columns | {"split": split}, values)
     for method, run in sorted(first_of_method.items()):
-        config = load_config(run.files.checkpoint)
+        config = load_pretrained_config(run.files.checkpoint)
         count = read_json(run.files.manifest)["parameters"]
         values = {
             "parameters": (count / 1e6, "million", count),

@@ -387,15 +387,15 @@ def has_column(folder: Path, split: str, column: str) -> bool:
 
 
 def digest_data(folder: Path) -> str:
-    """Return the sha256 over names and contents of a folder's .parquet and .json files.
+    """Return the sha256 over names and contents of a folder's files.
 
-    record.json is left out.
+    They are the .parquet and .json files, without record.json, and the arrays of mapped splits.
     """
     data = DataFolder(folder)
     if not data.manifest.exists():
         raise MissingFileError(data.manifest)
     lines = ""
-    for path in list_files(folder):
-        if path.suffix in (".parquet", ".json") and path.name != data.record.name:
-            lines += f"{hash_file(path)}  {path.name}\n"
+    for path in list_files(folder, "**/*"):
+        if path.suffix in (".parquet", ".json", ".npy") and path != data.record:
+            lines += f"{hash_file(path)}  {path.relative_to(folder).as_posix()}\n"
     return hashlib.sha256(lines.encode()).hexdigest()

@@ -57,10 +57,10 @@ def read_model_config(folder: Path, family: str) -> PretrainedConfig:
     found = read_mapping(folder / "config.json").get("model_type", "unknown")
     if found != family:
         raise UserError(f"{folder} holds a model of the family {found}, the method needs {family}")
-    return load_config(folder)
+    return load_pretrained_config(folder)
 
 
-def load_config(folder: Path) -> PretrainedConfig:
+def load_pretrained_config(folder: Path) -> PretrainedConfig:
     """Load config.json of a folder. A class of the folder's own that it names is not run."""
     return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 

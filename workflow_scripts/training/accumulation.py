@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.base import AdditiveLoss, Loss, TrainingSetup
+from workflow_scripts.tasks.base import AdditiveLoss, FinishesSteps, Loss, TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch
 
 # add_gradients(batch) -> (loss, parts of it): adds the gradients of the loss to those of the model
@@ -21,14 +21,15 @@ AddGradients = Callable[[Any], tuple[Tensor, dict[str, Tensor]]]
 def make_gradients(setup: TrainingSetup, parts: int, autocast: torch.autocast) -> AddGradients:
     """Return a function that computes a batch in `parts` parts.
 
-    Raises UserError for several parts if the loss of the setup is no AdditiveLoss.
+    Raises UserError for several parts if the loss of the setup is no AdditiveLoss, or if its model
+    looks at whole batches.
     """
     if parts == 1:
         return partial(add_gradients_at_once, setup.loss, setup.model, autocast)
-    if not isinstance(setup.loss, AdditiveLoss):
+    if not isinstance(setup.loss, AdditiveLoss) or isinstance(setup.model, FinishesSteps):
         raise UserError(
-            f"training.accumulate is {parts}, but the loss of this training cannot be computed "
-            "exactly from parts of a batch; set it to 1"
+            f"training.accumulate is {parts}, but the loss or the model of this training cannot be "
+            "computed exactly from parts of a batch; set it to 1"
         )
     return partial(add_gradients_in_parts, setup.loss, setup.model, autocast, parts)
 

@@ -26,7 +26,7 @@ from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 from workflow_scripts.training.step_timer import StepTimer
 from workflow_scripts.training.stopping import StopRequested, StopSignals
-from workflow_scripts.training.update_log import UpdateLog
+from workflow_scripts.training.update_log import UpdateLog, check_weights
 
 WARM_UP_EPOCHS = 2  # in the first a GPU allocates memory, in the second it captures graphs
 
@@ -46,8 +46,8 @@ def train(
     batch of the epochs in a row; each epoch has another order. The state is saved every
     `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model
     has the last weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM
-    or SIGINT, also in the last step, and UserError for a non-finite loss. Both leave a state to
-    resume from.
+    or SIGINT, also in the last step, and UserError for a loss, a gradient or a weight that is not
+    finite. Both leave a state to resume from.
     """
     model = setup.model
     graphed = device.type == "cuda" and setup.capturable
@@ -78,10 +78,12 @@ def train(
                 reporter.update_values(log.log_means(rate))
             if is_last or is_validation_due(settings, state.step):
                 log.collect()
+                check_weights(model, state.step)
                 with enter_stage("validate", reporter, timer):
                     reporter.update_values(validate(setup, settings, folder, state))
             if is_last or signals.first or saver.is_due():
                 log.collect()
+                check_weights(model, state.step)
                 with enter_stage("save", reporter, timer):
                     saver.save(model, optimiser)
             reporter.advance()

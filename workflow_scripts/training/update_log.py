@@ -3,11 +3,17 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.history import LoggedValue
 from workflow_scripts.training.state import TrainingState
+
+ADVICE = (
+    "the state saved before it is kept: lower training.learning_rate, raise training.warmup_steps "
+    "or set training.clip_norm"
+)
+CHECKED = {"loss": "the loss", "gradient_norm": "the norm of the gradients"}
 
 
 class UpdateLog:
@@ -27,7 +33,7 @@ class UpdateLog:
     def collect(self) -> None:
         """Move the values to `pending` of the state, as floats.
 
-        Raises UserError for a non-finite loss.
+        Raises UserError for a loss or a norm of the gradients that is not finite.
         """
         names: dict[str, None] = {}
         for row in self.rows:
@@ -36,7 +42,8 @@ class UpdateLog:
             values = torch.stack([row[name] for row in self.rows if name in row]).tolist()
             self.state.pending.setdefault(name, []).extend(values)
         self.rows.clear()
-        check_losses(self.state.pending.get("loss", []), self.state.step)
+        for name, what in CHECKED.items():
+            check_finite(what, self.state.pending.get(name, []), self.state.step)
 
     def log_means(self, rate: float) -> dict[str, float]:
         """Append the mean of each collected value and the learning rate to the history.
@@ -52,16 +59,21 @@ class UpdateLog:
         return {"loss": means["loss"]}
 
 
-def check_losses(losses: list[float], last_step: int) -> None:
-    """Raise UserError for a loss that is not finite. `losses` are those up to `last_step`."""
-    for index, loss in enumerate(losses):
-        if math.isfinite(loss):
+def check_finite(what: str, values: list[float], last_step: int) -> None:
+    """Raise UserError for a value that is not finite. `values` are those up to `last_step`."""
+    for index, value in enumerate(values):
+        if math.isfinite(value):
             continue
-        step = last_step - len(losses) + index + 1
-        before = ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index])
+        step = last_step - len(values) + index + 1
+        before = ", ".join(f"{earlier:.4g}" for earlier in values[max(index - 3, 0) : index])
         raise UserError(
-            f"the loss is {loss} at step {step} "
-            f"(losses before it: {before or 'none in this interval'}); "
-            "the state saved before it is kept: lower training.learning_rate, "
-            "raise training.warmup_steps or set training.clip_norm"
+            f"{what} is {value} at step {step} "
+            f"(before it: {before or 'none in this interval'}); {ADVICE}"
         )
+
+
+def check_weights(model: nn.Module, step: int) -> None:
+    """Raise UserError unless all weights are finite. This waits for a GPU."""
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise UserError(f"the weight {name} is not finite after step {step}; {ADVICE}")

@@ -107,6 +107,8 @@ def moved_by_loop(codebook, embedded, codes, real, decay):
 )
 def test_after_step_equals_the_loop(decay, mask_code, seed):
     model = quantiser(mask_code=mask_code, ema_decay=decay, seed=seed)
+    # Not of length 1, as in training: a code without members moves by its length alone.
+    model.codebook.data *= 0.5 + 2 * torch.rand(model.codebook.size(0), 1)
     before = model.codebook.detach().clone()
     real = torch.rand(3, 2) < 0.7
     embedded = 16 * torch.randn(3, 2, 8) * real[..., None]

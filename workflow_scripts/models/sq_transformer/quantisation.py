@@ -31,7 +31,8 @@ class Quantiser(nn.Module):
 
     It is trained by its gradient, by a moving average of its words (`ema_decay` < 1), or both.
     With `has_mask_code` there is one more row, which is never assigned: the input for a code that a
-    predictor must guess. It is trained by its gradient only.
+    predictor must guess. It is trained by its gradient; the moving average, as of any code without
+    members, only takes its length towards 1.
     """
 
     def __init__(self, n_codes: int, settings: Settings, has_mask_code: bool = False):

@@ -167,7 +167,9 @@ def score_split(
     settings = scoring.settings
     outputs = join_tokens(decoded, settings.joined)
     references = join_tokens(split.table["target"].to_pylist(), settings.joined)
-    correct = np.array(outputs) == np.array(references)
+    # Text by text: an array of texts is as wide as the longest of them.
+    pairs = zip(outputs, references, strict=True)
+    correct = np.array([output == reference for output, reference in pairs], dtype=bool)
     subsets = split.table["subset"].to_numpy()
     scores = score_shares("exact_match", correct, subsets, scoring.groups)
     if not readout:
