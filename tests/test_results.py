@@ -219,13 +219,14 @@ def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
 
 def test_planned_claims_are_those_whose_seeds_are_still_to_be_run(tmp_path):
     rows = rows_of("claims.csv")[:4]
-    for row, verdict, reason in zip(
+    for row, verdict, reason, n_seeds in zip(
         rows,
         ("no verdict", "no verdict", "reproduced", "not run"),
         ("1 of 6 seeds; another cause", "the data are generated", "", "0 of 6 seeds"),
+        ("1", "6", "6", ""),
         strict=True,
     ):
-        row |= {"verdict": verdict, "reason": reason}
+        row |= {"verdict": verdict, "reason": reason, "n_seeds": n_seeds, "n_planned": "6"}
     write_csv(tmp_path / "claims.csv", list(rows[0]), rows)
     results = Results(tmp_path)
     names = [row["claim"] for row in rows]

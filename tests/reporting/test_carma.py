@@ -304,7 +304,7 @@ def test_a_claim_compares_what_its_statement_says():
             if (found := re.fullmatch(pattern, claim.statement))
         )
         names["table"] = {"IDM": "table4", "SC": "table5"}[names["task"]]
-        assert f"{claim.relation} {claim.at_least:g}" == asked, claim.claim
+        assert f"{claim.relation} {abs(claim.margin):g}" == asked, claim.claim
         for stated, side in zip((claim.left, claim.right), sides, strict=True):
             if names["model"] == MEAN:
                 assert stated == [side.format(**names | {"model": model}) for model in SIX], (
@@ -334,7 +334,7 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
         claim = found[f"{name}-sst-smollm"]
         is_control = name.endswith(("-common", "-all"))
         table = "table-smollm-common" if name.endswith("-common") else "table-smollm"
-        assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
+        assert (claim.relation, claim.measure, abs(claim.margin)) == (relation, measure, at_least)
         assert (claim.left, claim.right) == (
             f"{table}/{left}/{column}",
             f"{table}/{right}/{column}",
@@ -350,7 +350,7 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
 
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
     claim = load_catalogue(ROOT).papers[FOLDER.name].claims_by_name["cv-six"]
-    assert (claim.relation, claim.measure, claim.at_least) == ("less", "log_ratio", 0)
+    assert (claim.relation, claim.measure, claim.margin) == ("less", "log_ratio", 0)
     places = {
         f"{model} {{}}/{task} {rate} CV/cv"
         for model in SIX

@@ -266,7 +266,7 @@ def borne_out(claim, published) -> bool | None:
     if None in values or claim.relation == "falls_with":
         return None
     gain = (values[0] - values[1]) * (-1 if claim.relation == "less" else 1)
-    return gain <= claim.at_least if claim.relation == "no_gain" else gain > claim.at_least
+    return gain <= -claim.margin if claim.relation == "no_gain" else gain > claim.margin
 
 
 def test_the_papers_own_numbers_support_its_claims():

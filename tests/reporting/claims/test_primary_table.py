@@ -121,7 +121,9 @@ def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
 def test_readme_counts_the_verdicts_of_primary_claims_by_paper():
     papers = load_catalogue(ROOT).papers
     rows = [row(verdict=verdict) for verdict in ("reproduced", "inconclusive", "reproduced")]
-    rows += [row(verdict="no verdict", reason=f"{seeds} of 9 seeds") for seeds in (0, 4)]
+    for seeds in (0, 4):
+        reason = f"{seeds} of 9 seeds"
+        rows.append(row(verdict="no verdict", reason=reason, n_seeds=seeds, n_planned=9))
     rows += [row(verdict="no verdict", reason="a control fails: too low")]
     rows += [row(role="exploratory"), row(paper="lrf", verdict="not reproduced")]
     rows += [row(paper="lrf", kind="control", verdict="inconclusive")]

@@ -1,7 +1,6 @@
 """The rows of claims.csv and claim_sides.csv: columns, writing, reading, and wording of effects."""
 
 import math
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,7 +21,6 @@ STATE_MEANINGS = MEANINGS | {
     PLANNED: "planned seeds are still to be run; no effect is shown before the last one is",
 }
 STATES = tuple(STATE_MEANINGS)
-MISSING_SEEDS = re.compile(r"\d+ of \d+ seeds(;|$)")  # reason of a claim whose seeds are not run
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit
 OTHER_DECIMALS = 2  # of effects in all other units
@@ -85,7 +83,13 @@ class ClaimRow:
     @property
     def is_planned(self) -> bool:
         """Whether planned seeds of a primary claim are still to be run."""
-        return self.verdict == NO_VERDICT and MISSING_SEEDS.match(self.reason) is not None
+        return self.verdict == NO_VERDICT and not self.has_planned_seeds
+
+    @property
+    def cause(self) -> str:
+        """Why seeds of a planned claim are not run, where that is known; else empty."""
+        _, _, cause = self.reason.partition("; ")  # after their number
+        return cause
 
     @property
     def state(self) -> str:
@@ -98,8 +102,7 @@ class ClaimRow:
         if not self.is_planned:
             return self.reason
         text = f"{self.n_seeds or 0} of {self.n_planned} seeds run, no verdict yet"
-        _, _, cause = self.reason.partition("; ")
-        return f"{text}; {cause}" if cause else text
+        return f"{text}; {self.cause}" if self.cause else text
 
     @property
     def null(self) -> float:

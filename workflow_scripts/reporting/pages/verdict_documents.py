@@ -190,10 +190,12 @@ def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     # No effect before the last seed is done: it would tempt a reader to stop early.
     effect = format_effect(row) if row.has_planned_seeds else ""
     verdict = f"**{row.verdict}** at {scale}"
+    reason = row.reason
     if row.is_planned:
         verdict = f"**planned**: no verdict at {scale} yet"
-    if row.reason not in ("", seeds):
-        verdict += f": {row.reason}"
+        reason = row.cause
+    if reason:
+        verdict += f": {reason}"
     statement += f"<br>`{row.paper}/{row.claim}`"
     texts = (row.paper, statement, format_published_effect(row), effect, seeds, verdict)
     return [text.replace("|", "\\|").replace("\n", " ") for text in texts]

@@ -120,12 +120,17 @@ class MeasuredClaim:
     @property
     def reason(self) -> str:
         """Why it has this verdict, as a sentence."""
-        reason = self.row.reason
-        if self.row.is_primary and re.fullmatch(r"\d+ of \d+ seeds", reason):
-            return f"{self.planned_seed_count} are run. No effect is shown before the last one is."
-        if not reason:
-            return ""
-        return f"{reason[0].upper()}{reason[1:]}."
+        if not self.row.is_planned:
+            return _make_sentence(self.row.reason)
+        text = f"{self.planned_seed_count} are run. No effect is shown before the last one is."
+        return f"{text} {_make_sentence(self.row.cause)}".rstrip()
+
+
+def _make_sentence(text: str) -> str:
+    """Begin with a capital letter and end with a full stop; empty for no text."""
+    if not text:
+        return ""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def make_slug(text: str) -> str:
