@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.reporting.made_up import write_run
+from workflow_scripts.common.files import write_json
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import Score, write_scores
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
+from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.evidence.withholding import find_withheld
 from workflow_scripts.reporting.figures.figure import draw_figure
+from workflow_scripts.reporting.tables.cells import make_cells
 from workflow_scripts.reporting.tables.table import make_table
 
 ROOT = Path(__file__).parents[3]
@@ -126,16 +129,39 @@ def test_scores_under_interventions_wait_for_the_last_seed_of_their_own(tmp_path
 
 
 def test_a_number_about_several_models_waits_for_the_last_seed_of_each(tmp_path):
-    lrf = VariantKey("cognition-compounds", "lrf", "default")
-    planned = CATALOGUE.papers["lrf"].list_planned_seeds("small")[lrf]
+    variants = CATALOGUE.papers["lrf"].analyses["compound-odds"].variants
+    plain = VariantKey("cognition-compounds", "lrf", "plain")
+    planned = CATALOGUE.papers["lrf"].list_planned_seeds("small")
     results = find_results("lrf", tmp_path)
-    # An analysis reads what is scored: no seed yet, then one of the planned ones.
-    assert find_withheld(results, [], analysed={lrf}) == {}
-    score(tmp_path, lrf, planned[:1])
-    reason = f"withheld: 1 of {len(planned)} planned seeds run"
-    assert find_withheld(results, [], analysed={lrf}) == {lrf: reason}
-    score(tmp_path, lrf, planned[1:])
-    assert find_withheld(results, [], analysed={lrf}) == {}
+    analysis = results.folder.analysis("lrf", "compound-odds")
+    runs = []
+    for variant in sorted(variants):
+        seeds = planned[variant]
+        if variant == plain:
+            seeds = seeds[:-1]
+        runs += score(tmp_path, variant, seeds)
+    odds = {
+        "task": "cognition-compounds",
+        "split": "cg_test",
+        "subset": "all",
+        "metric": "log_odds",
+        "item_set": "LRF over the Transformer",
+        "value": 0.1,
+        "unit": "log odds",
+        "n": 6,
+        "protocol": "reduced",
+    }
+    analysis.path.mkdir(parents=True)
+    write_scores(analysis.scores, [Score(**dict.fromkeys(Score._fields) | odds)])
+    write_json(analysis.manifest, {"runs": [str(run) for run in runs]})
+    display_name = "table-compounds-odds"
+    display = CATALOGUE.papers["lrf"].displays[display_name]
+    first, *_ = make_cells(display_name, display, read_evidence(results, [], [display]))
+    assert (first.status, first.computed) == ("withheld", None)
+    assert first.note == "withheld: 5 of 6 planned seeds run"
+    score(tmp_path, plain, planned[plain][-1:])
+    first, *_ = make_cells(display_name, display, read_evidence(results, [], [display]))
+    assert (first.status, first.computed) == ("computed", 0.1)
 
 
 def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analyses):

@@ -7,7 +7,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
-from workflow_scripts.common.result_folders import ScaleFolder
+from workflow_scripts.common.result_folders import AnalysisFolder, ScaleFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.display_schema import Analysis, Display
 from workflow_scripts.config.displays import find_intervened_variants, list_score_files
@@ -130,11 +130,11 @@ def read_evidence(
         variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
-    shown_seeds.update((run.variant_key, run.seed) for run in runs)
+    read_runs = [*runs]
+    for name in analyses:
+        read_runs += list_analysed_runs(folder.analysis(paper, name))
+    shown_seeds.update((run.variant_key, run.seed) for run in read_runs)
     entries = {name: catalogue.papers[paper].analyses[name] for name in analyses}
-    analysed_variants: set[VariantKey] = set()
-    for entry in entries.values():
-        analysed_variants |= entry.variants
     intervened |= find_intervened_variants(entries.values())
     return Evidence(
         paper,
@@ -145,8 +145,8 @@ def read_evidence(
         weights=weights,
         absent=absent,
         analysis_entries=entries,
-        withheld=find_withheld(results, shown_seeds, analysed_variants),
-        withheld_interventions=find_withheld(results, shown_seeds, analysed_variants, intervened),
+        withheld=find_withheld(results, shown_seeds),
+        withheld_interventions=find_withheld(results, shown_seeds, intervened),
         unfinished=results.unfinished,
     )
 
@@ -160,6 +160,14 @@ def read_analyses(results: PaperResults, displays: Sequence[Display]) -> dict[st
             if name not in analyses and file not in results.unfinished:
                 analyses[name] = load_scores(file)
     return analyses
+
+
+def list_analysed_runs(analysis: AnalysisFolder) -> list[Run]:
+    """List the runs that an analysis has read; none if it has no manifest."""
+    if not analysis.manifest.exists():
+        return []
+    names = read_mapping(analysis.manifest).get("runs", [])
+    return [Run.parse(name) for name in names]
 
 
 def read_run_scores(run: Run, results: ScaleFolder, file: Path) -> list[Score]:

@@ -11,14 +11,12 @@ from workflow_scripts.reporting.evidence.paper_results import PaperResults
 def find_withheld(
     results: PaperResults,
     shown_seeds: Iterable[tuple[VariantKey, int | None]],
-    analysed: Collection[VariantKey] = frozenset(),
     intervened: Collection[VariantKey] = frozenset(),
 ) -> dict[VariantKey, str]:
     """Return variant -> "withheld: 2 of 8 planned seeds run", of those that are not all scored.
 
     shown_seeds: (variant, seed) of what a paper's displays read; numbers without a seed have None.
-    analysed: variants of which an analysis reads every seed that is scored. intervened: variants
-    that are scored only if they have scores under interventions, too.
+    intervened: variants that are scored only if they have scores under interventions, too.
     A variant is withheld if planned seeds are among what is read. The seeds of a variant are those
     of the paper's own plans, or of another paper's if its own name no claim about it.
     """
@@ -31,16 +29,15 @@ def find_withheld(
     for key in sorted(papers, key=lambda key: key == results.paper):
         planned_seeds |= papers[key].list_planned_seeds(results.scale)
     withheld = {}
-    for variant in (seeds_of_variant.keys() | set(analysed)) & planned_seeds.keys():
+    for variant in seeds_of_variant.keys() & planned_seeds.keys():
         planned = planned_seeds[variant]
-        shows_planned = not seeds_of_variant[variant].isdisjoint(planned)
-        if not shows_planned and variant not in analysed:
+        if seeds_of_variant[variant].isdisjoint(planned):
             continue
         scored = 0
         for seed in planned:
             files = list_score_files(results.folder, variant.make_run(seed), intervened)
             is_missing = results.unfinished.is_missing_any(files)
             scored += not is_missing and all(file.exists() for file in files)
-        if scored < len(planned) and (shows_planned or scored):
+        if scored < len(planned):
             withheld[variant] = f"withheld: {scored} of {len(planned)} planned seeds run"
     return withheld
