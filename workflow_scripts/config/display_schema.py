@@ -354,7 +354,7 @@ class ClaimOptions(FileEntry):
     at_least: Number | None = Field(
         None,
         ge=0,
-        description="The margin; without it 0, and 0.5 of `superiority`: both sides alike.",
+        description="The margin. Without it that of equal sides: 0, and 0.5 of `superiority`.",
     )
     given: str | None = Field(
         None,

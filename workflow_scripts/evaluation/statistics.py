@@ -61,8 +61,8 @@ class Effect:
         return 0.0
 
     @property
-    def needs_spread(self) -> bool:
-        """Whether no seed differs from its side, so that the interval has no width."""
+    def is_without_spread(self) -> bool:
+        """Whether no seed differs from its side, so that Student's t has no error."""
         return self.error == 0
 
     def compute_interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
@@ -236,8 +236,8 @@ class Superiority(Effect):
         return 0.5
 
     @property
-    def needs_spread(self) -> bool:
-        """Ranks have an interval even if all seeds of a side have one value."""
+    def is_without_spread(self) -> bool:
+        """Never: by ranks there is an interval even if all seeds of a side have one value."""
         return False
 
     @property

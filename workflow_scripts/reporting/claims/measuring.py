@@ -97,7 +97,7 @@ def _measure_effect(
     if value:
         reason = f"all seeds of both sides are at {value}: no difference could be seen"
         return untested.decide(NO_VERDICT, reason)
-    if effect.needs_spread and effect.n < FEWEST_WITHOUT_SPREAD:
+    if effect.is_without_spread and effect.n < FEWEST_WITHOUT_SPREAD:
         return OpenClaim(comparison, MeasuredEffect(effect, interval=None), protocol)
     p_value = compute_deciding_p_value(comparison, effect)
     return OpenClaim(comparison, MeasuredEffect(effect, interval, p_value), protocol)
