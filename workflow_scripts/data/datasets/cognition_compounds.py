@@ -19,7 +19,7 @@ the new compounds is in `train`.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -63,6 +63,22 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
             return split_by_compound(dataset, settings, BPE(stream).process_line)
 
 
+@dataclass(frozen=True)
+class Division:
+    """How the compounds of upstream's test set are divided.
+
+    numbers: compound -> its number there. new: the compounds that are tested. tested: their pairs,
+    each with its compound. trained: the pairs that move to training, each with its compound. train:
+    all pairs of training.
+    """
+
+    numbers: dict[str, int]
+    new: set[str]
+    tested: list[tuple[Example, str]]
+    trained: list[tuple[Example, str]]
+    train: list[Example]
+
+
 def split_by_compound(
     dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
 ) -> Seq2SeqDataset:
@@ -71,15 +87,46 @@ def split_by_compound(
     `split_words` splits the words of a text into subwords. Raises UserError if no compound or all
     compounds are new, or if a word of the new ones is too rare in `train`.
     """
+    division = assign_pairs(dataset, settings, split_words)
+    atoms = count_atoms(division.new, (row.source for row in division.train))
+    check_atoms(atoms, settings)
+    columns = {
+        "compound": [compound for _row, compound in division.tested],
+        "item": [str(division.numbers[compound]) for _row, compound in division.tested],
+    }
+    cg_test = [row for row, _compound in division.tested]
+    return replace(
+        dataset,
+        splits=dataset.splits | {"train": division.train, "cg_test": cg_test},
+        columns=dataset.columns | {"cg_test": columns},
+        notes=dataset.notes + describe_division(division, atoms),
+        protocol="reduced",
+        described={"atoms": collect_by_part(atoms)},
+    )
+
+
+def assign_pairs(
+    dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
+) -> Division:
+    """Assign the pairs of `cg_test` to test or training; no pair of training has a new compound, even as a part."""
     compounds = dataset.columns["cg_test"]["compound"]
     pairs = list(zip(dataset.splits["cg_test"], compounds, strict=True))
-    numbers = {compound: str(number) for number, compound in enumerate(dict.fromkeys(compounds))}
+    numbers = {compound: number for number, compound in enumerate(dict.fromkeys(compounds))}
     new = select_new_compounds(numbers, settings)
     usual = drop_compounds(dataset.splits["train"], new)
     added = drop_compounds([row for row, compound in pairs if compound not in new], new)
-    train = usual + cognition.split_targets(added, usual, split_words)
-    tested = [(row, compound) for row, compound in pairs if compound in new]
-    atoms = count_atoms(new, (row.source for row in train))
+    added_rows = set(added)
+    return Division(
+        numbers,
+        new,
+        tested=[(row, compound) for row, compound in pairs if compound in new],
+        trained=[(row, compound) for row, compound in pairs if row in added_rows],
+        train=usual + cognition.split_targets(added, usual, split_words),
+    )
+
+
+def check_atoms(atoms: dict[str, int], settings: Options) -> None:
+    """Raise UserError if an atom of the new compounds is too rare in training."""
     rarest = min(atoms, key=atoms.__getitem__)
     if atoms[rarest] < settings.min_atom_count:
         raise settings.make_error(
@@ -87,34 +134,26 @@ def split_by_compound(
             f"but '{rarest}' is {atoms[rarest]} times in train; choose a larger trained_share"
         )
 
-    trained_rows = set(added)
-    trained = [(row, compound) for row, compound in pairs if row in trained_rows]
-    n_trained = len({compound for _row, compound in trained})
-    n_in_trained_context = count_trained_contexts(tested, trained)
-    notes = [
-        f"train: {len(added)} more pairs, those of {n_trained} of the {len(numbers)} compounds of "
-        "cg_test",
-        f"cg_test: the {len(tested)} pairs of {len(new)} compounds, of which no pair of train has "
-        "one",
-        f"left out: {len(numbers) - len(new) - n_trained} compounds whose pairs all have one of "
+
+def describe_division(division: Division, atoms: dict[str, int]) -> list[str]:
+    """Say how many compounds and pairs are trained and tested, and how often their words occur."""
+    n_compounds = len(division.numbers)
+    n_new = len(division.new)
+    n_trained = len({compound for _row, compound in division.trained})
+    n_in_trained_context = count_trained_contexts(division.tested, division.trained)
+    rarest = min(atoms, key=atoms.__getitem__)
+    return [
+        f"train: {len(division.trained)} more pairs, those of {n_trained} of the {n_compounds} "
+        "compounds of cg_test",
+        f"cg_test: the {len(division.tested)} pairs of {n_new} compounds, of which no pair of "
+        "train has one",
+        f"left out: {n_compounds - n_new - n_trained} compounds whose pairs all have one of "
         "cg_test",
         f"cg_test: {n_in_trained_context} pairs have a context that is in train with another "
         "compound",
         f"train: each of the {len(atoms)} atoms of cg_test at least {atoms[rarest]} times "
         f"('{rarest}'), in the median {median(atoms.values()):g} times",
     ]
-    columns = {
-        "compound": [compound for _row, compound in tested],
-        "item": [numbers[compound] for _row, compound in tested],
-    }
-    return replace(
-        dataset,
-        splits=dataset.splits | {"train": train, "cg_test": [row for row, _compound in tested]},
-        columns=dataset.columns | {"cg_test": columns},
-        notes=dataset.notes + notes,
-        protocol="reduced",
-        described={"atoms": collect_by_part(atoms)},
-    )
 
 
 def count_trained_contexts(
