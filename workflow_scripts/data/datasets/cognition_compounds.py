@@ -108,7 +108,10 @@ def split_by_compound(
 def assign_pairs(
     dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
 ) -> Division:
-    """Assign the pairs of `cg_test` to test or training; no pair of training has a new compound, even as a part."""
+    """Assign the pairs of `cg_test` to test or to training.
+
+    No pair of training has a new compound, even as a part of another one.
+    """
     compounds = dataset.columns["cg_test"]["compound"]
     pairs = list(zip(dataset.splits["cg_test"], compounds, strict=True))
     numbers = {compound: number for number, compound in enumerate(dict.fromkeys(compounds))}
