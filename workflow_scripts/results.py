@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow
-import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -25,6 +24,7 @@ from workflow_scripts.common.files import (
     read_json,
     read_mapping,
 )
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.result_folders import (
     RESULTS,
     CrateFolder,
@@ -76,22 +76,13 @@ FLOATS = {
 }
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
 RUN_COLUMNS = list(Run._fields)  # of scores.csv
-# Columns of names: to select by one that no row has is a mistake.
-NAMES = {
-    "cell",
-    "claim",
-    "intervention",
-    "method",
-    "metric",
-    "paper",
-    "readout",
-    "side",
-    "split",
-    "task",
-    "variant",
-}
 # Columns with one of a few words, which a folder may have no row of.
-WORDS = {"role": ("primary", "exploratory"), "verdict": STATES}
+WORDS = {
+    "kind": ("paper", "control"),
+    "protocol": ("paper", "reduced", "stand_in"),
+    "role": ("primary", "exploratory"),
+    "verdict": STATES,
+}
 
 
 class Results:
@@ -190,10 +181,16 @@ class Results:
             scored[VariantKey(task, method, variant)].add(seed)
         return find_uncounted_seeds(load_catalogue(root), self._scale, scored)
 
-    @property
+    @cached_property
     def _scale(self) -> str:
-        """The name of the scale."""
-        return self.folder.resolve().name
+        """The scale of the runs; the folder may have another name."""
+        scales = {self.folder.resolve().name}
+        if self._exported.provenance.exists():
+            runs = _read_provenance(self._exported.provenance)
+            scales = {str(run["scale"]) for run in runs if run.get("scale")} or scales
+        if len(scales) > 1:
+            raise UserError(f"{self.folder} has runs of the scales {', '.join(sorted(scales))}")
+        return scales.pop()
 
     def _find_checkout(self) -> Path | None:
         """Return the folder with `catalogue/` and `papers/` that the results were made with.
@@ -215,7 +212,8 @@ class Results:
         """
         file = self._files.claims.table
         frame = self._read_table(file, "paper", "claim", "verdict")
-        if PLANNED not in _list_values(selection.get("verdict")):
+        selection = {column: _list_values(value) for column, value in selection.items()}
+        if PLANNED not in selection.get("verdict", ()):
             return _select_claims(frame, selection)
         verdicts = frame["verdict"]
         states = frame.assign(verdict=[row.state for row in read_claim_rows(file)])
@@ -229,6 +227,7 @@ class Results:
         """
         columns = ("paper", "claim", "side", "cell", "seed", "value")
         frame = self._read_table(self._files.claims.sides, *columns)
+        selection = {column: _list_values(value) for column, value in selection.items()}
         return _select_claims(frame, selection)
 
     def tables(self) -> list[str]:
@@ -602,12 +601,7 @@ def _read_provenance(file: Path) -> list[dict[str, Any]]:
 def _read_parquet(file: Path, filters: list[tuple] | None = None) -> pd.DataFrame:
     """Read a Parquet file. Raises UserError if it is none, or differs from its sha256."""
     verify_checksum(file)
-    try:
-        return pq.read_table(file, filters=filters).to_pandas()
-    except (pyarrow.ArrowException, ValueError) as error:
-        raise UserError(
-            f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again"
-        ) from error
+    return read_parquet(file, filters=filters).to_pandas()
 
 
 def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
@@ -632,9 +626,9 @@ def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:
     return pd.concat(parts).sort_index()
 
 
-def _select_claims(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
+def _select_claims(frame: pd.DataFrame, selection: dict[str, list[Any]]) -> pd.DataFrame:
     """Select rows of claims or sides, by claims with or without their paper."""
-    if not any("/" in str(name) for name in _list_values(selection.get("claim"))):
+    if not any("/" in str(name) for name in selection.get("claim", ())):
         return _select(frame, selection)
     claims = frame["claim"]
     named = frame.assign(claim=frame["paper"] + "/" + claims, alone=claims)
@@ -655,12 +649,12 @@ def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
         values = _list_values(value)
         selects_missing = None in values
         values = [value for value in values if value is not None]
-        if column in NAMES:
-            _check_names(column, values, list(frame[column].dropna().unique()))
-        elif column in WORDS:
+        if column in WORDS:
             _check_names(column, values, WORDS[column])
         elif pd.api.types.is_numeric_dtype(frame[column]):
             _check_numbers(column, values)
+        else:
+            _check_names(column, values, list(frame[column].dropna().unique()))
         has_value = frame[column].isin(values)
         if selects_missing:
             has_value |= frame[column].isna()

@@ -115,6 +115,45 @@ def test_other_papers_and_runs_stay(results: Path):
     ]
 
 
+def test_verdicts_that_these_results_do_not_reach_stay(results: Path):
+    """Of a paper that was not run here, of a claim of which a run is missing, and of a plan."""
+    out = results / "reference"
+    columns = "paper,claim,effect,n_seeds,n_planned,verdict\n"
+    earlier = (
+        "cat,bird,-1.3,9,9,not reproduced\n"
+        "cat,open,,,,not run\n"
+        "paper,first,5.0,3,,reproduced\n"
+        "paper,second,2.0,3,,inconclusive\n"
+        "paper,planned,4.0,6,6,reproduced\n"
+        "paper,gone,1.0,3,,reproduced\n"
+    )
+    new = (
+        "cat,bird,,,9,not run\n"
+        "cat,open,,,,not run\n"
+        "paper,first,6.0,3,,inconclusive\n"
+        "paper,second,,,,not run\n"
+        "paper,planned,,2,6,no verdict\n"
+    )
+    (out / "small").mkdir(parents=True)
+    (out / "small/claims.csv").write_text(columns + earlier)
+    (out / "small/claim_sides.csv").write_text("paper,claim,value\ncat,bird,1\ncat,bird,2\n")
+    (results / "small/claims.csv").write_text(columns + new)
+    (results / "small/claim_sides.csv").write_text("paper,claim,value\npaper,first,3\n")
+    assert export(results, out) == 0
+    assert rows(out / "small/claims.csv", "paper", "claim", "effect", "verdict") == [
+        ("cat", "bird", "-1.3", "not reproduced"),
+        ("cat", "open", "", "not run"),
+        ("paper", "first", "6.0", "inconclusive"),
+        ("paper", "second", "2.0", "inconclusive"),
+        ("paper", "planned", "4.0", "reproduced"),
+    ]
+    assert rows(out / "small/claim_sides.csv", "claim", "value") == [
+        ("bird", "1"),
+        ("bird", "2"),
+        ("first", "3"),
+    ]
+
+
 def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -6,7 +6,9 @@ import logging
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +38,9 @@ def executor(plugin, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     made = object.__new__(plugin.Executor)
     made.missed, made.silent_since = Counter(), None
     made.saved_states, made.warned_reasons = {}, set()
+    made.tried_since, made.known_numbers, made.cancelled = {}, set(), threading.Event()
+    made.run_uuid = "recompose-test"
+    made.slurm_logdir = plugin.Path("slurm_logs")
     made.array_jobs, made._main_event_loop = set(), None
     made.logger = logging.getLogger("executor")
     return made
@@ -77,8 +82,9 @@ def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
 
 @pytest.mark.quick_faults
 def test_a_job_that_slurm_has_forgotten_ends(executor, plugin):
-    *before, last = ends(executor, plugin, "999999", plugin.MAX_MISSES)
-    assert before == [None] * (plugin.MAX_MISSES - 1) and last == "unknown: SLURM has forgotten it"
+    polls = plugin.MAX_MISSES + plugin.MAX_QUESTIONS
+    *before, last = ends(executor, plugin, "999999", polls)
+    assert before == [None] * (polls - 1) and last == "unknown: SLURM has forgotten it"
 
 
 def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Cluster):
@@ -186,7 +192,15 @@ def failed_job(plugin, *logs: str):
     rule = SimpleNamespace(name="evaluate")
     wildcards = {"a": "b"}
     job = SimpleNamespace(
-        rule=rule, wildcards=wildcards, log=list(logs), jobid=1, attempt=1, restart_times=2
+        rule=rule,
+        name=rule.name,
+        wildcards=wildcards,
+        wildcards_dict=wildcards,
+        is_group=lambda: False,
+        log=list(logs),
+        jobid=1,
+        attempt=1,
+        restart_times=2,
     )
     return plugin.SubmittedJobInfo(job, "7")
 
@@ -216,21 +230,140 @@ def test_after_a_mistake_in_the_code_there_is_no_other_attempt(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "attempt"),
-    [
-        ("sbatch: error: invalid partition specified: gpux", 3),
-        ("sbatch: error: QOSMaxSubmitJobPerUserLimit", 1),
-    ],
+    "refusal", ["sbatch: error: invalid partition specified: gpux", "Invalid account"]
 )
-def test_what_slurm_refuses_is_not_submitted_again(
-    executor, plugin, monkeypatch, refusal: str, attempt: int
-):
+def test_what_slurm_refuses_is_not_submitted_again(executor, plugin, monkeypatch, refusal: str):
     said = []
     monkeypatch.setattr(executor, "report_job_error", lambda active, msg: said.append(msg))
-    executor.tried_since = {}
     active = failed_job(plugin)
     executor._report_job_error_threadsafe(active, refusal)
-    assert (said, active.job.attempt) == ([refusal], attempt)
+    assert (said, active.job.attempt) == ([refusal], 3)
+
+
+@dataclass
+class Submissions:
+    """What an executor submits, registers and reports, with what squeue answers in turn."""
+
+    answers: list[list | None]
+    submitted: list[int] = field(default_factory=list)
+    registered: list[str | None] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def submit(self, _run, job) -> None:
+        self.submitted.append(job.jobid)
+
+    def list_queue(self, *_options: str) -> list | None:
+        return self.answers.pop(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Of the event that ends all waiting, which is not set."""
+        self.seconds += seconds
+        return False
+
+
+@pytest.fixture
+def submissions(executor, plugin, monkeypatch: pytest.MonkeyPatch) -> Submissions:
+    """Without a cluster: the time is that of the waits."""
+    found = Submissions([])
+    executor._job_submission_executor = found
+    monkeypatch.setattr(plugin, "list_queue", found.list_queue)
+    executor.cancelled = found
+    monkeypatch.setattr(plugin, "time", SimpleNamespace(monotonic=lambda: found.seconds))
+    executor.report_job_submission = lambda info: found.registered.append(info.external_jobid)
+    executor.report_job_error = lambda info, msg: found.reported.append(msg)
+    return found
+
+
+UNANSWERED = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+FULL = "sbatch: error: QOSMaxSubmitJobPerUserLimit"
+
+
+def test_a_submission_is_repeated_only_if_slurm_says_that_it_has_no_such_job(
+    executor, plugin, submissions: Submissions
+):
+    comment = "rule_evaluate_wildcards_a"  # upstream joins what a job iterates over
+    mine = plugin.Job("71", "PENDING", "", executor.run_uuid, comment)
+    other = plugin.Job("70", "RUNNING", "", executor.run_uuid, "rule_evaluate_wildcards_c")
+    # No answer either: SLURM may have the job.
+    submissions.answers = [None, None, [other, mine]]
+    executor._report_job_error_threadsafe(failed_job(plugin), UNANSWERED)
+    assert (submissions.submitted, submissions.registered) == ([], ["71"])
+    submissions.answers = [[other]]
+    executor._report_job_error_threadsafe(failed_job(plugin), UNANSWERED)
+    assert submissions.submitted == [1]
+    # An attempt that has ended is no new submission, though squeue still lists it.
+    submissions.answers = [[mine._replace(state="OUT_OF_MEMORY")]]
+    executor._report_job_error_threadsafe(failed_job(plugin), UNANSWERED)
+    assert (submissions.submitted, submissions.registered) == ([1, 1], ["71"])
+    assert submissions.reported == []
+
+
+def test_each_submission_waits_an_hour_for_slurm(executor, plugin, submissions: Submissions):
+    active = failed_job(plugin)
+    submissions.answers = [None] * 10_000
+    executor._report_job_error_threadsafe(active, UNANSWERED)
+    assert plugin.MAX_SUBMIT_SECONDS < submissions.seconds < plugin.MAX_SUBMIT_SECONDS + 60
+    assert (submissions.reported, active.job.attempt) == ([UNANSWERED], 1)
+    # A day later the same job has its hour again.
+    submissions.seconds += 24 * 3600
+    submissions.answers = [None, []]
+    executor._report_job_error_threadsafe(active, UNANSWERED)
+    assert (submissions.submitted, submissions.reported) == ([1], [UNANSWERED])
+
+
+def test_while_the_queue_is_full_jobs_wait_and_lose_no_attempt(
+    executor, plugin, submissions: Submissions
+):
+    active = failed_job(plugin)
+    mine = plugin.Job("70", "RUNNING", "", executor.run_uuid, "rule_evaluate_wildcards_c")
+    for _ in range(1000):
+        submissions.answers = [[mine]]
+        executor._report_job_error_threadsafe(active, FULL)
+    assert submissions.submitted == [1] * 1000
+    assert (submissions.reported, active.job.attempt) == ([], 1)
+    # Where no job of this call could make room, an hour is enough.
+    for _ in range(100):
+        submissions.answers = [[]]
+        executor._report_job_error_threadsafe(active, FULL)
+    assert submissions.reported[:1] == [FULL]
+    assert executor.warned_reasons == {"full queue"}
+
+
+def test_a_held_job_has_not_ended_and_is_named_once(executor, plugin, caplog):
+    for state in ("REQUEUE_HOLD", "STOPPED", "SIGNALING"):
+        job = plugin.Job("7", state, "", "name", "")
+        for _ in range(2):
+            assert asyncio.run(executor.find_end("7", job, True)) is None
+    assert [record.message for record in caplog.records] == [
+        "SLURM holds job 7 (REQUEUE_HOLD): `scontrol release 7` lets it start, `scancel 7` ends it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([None, None, "COMPLETED\n"], [None, None, "COMPLETED"]),
+        (["RUNNING\n", "FAILED\n"], [None, "FAILED"]),
+    ],
+)
+def test_of_sacct_only_an_end_is_one(executor, plugin, monkeypatch, answers, expected):
+    """It may not answer, or know less than SLURM, whose squeue has lost the job."""
+    executor.missed["7"] = plugin.MAX_MISSES
+    said = iter(answers)
+    monkeypatch.setattr(plugin, "run_slurm_command", lambda *command: next(said))
+    found = [asyncio.run(executor.find_end("7", None, True)) for _ in answers]
+    assert found == expected
+
+
+def test_a_job_is_not_judged_by_the_log_of_its_last_attempt(
+    executor, plugin, monkeypatch, tmp_path
+):
+    log = tmp_path / "job.log"
+    log.write_text("NameError: name 'x' is not defined\n")
+    monkeypatch.setattr(plugin.SlurmExecutor, "run_job", lambda self, job: None)
+    executor.run_job(failed_job(plugin, str(log)).job)
+    assert not log.exists()
 
 
 @pytest.mark.faults

@@ -7,6 +7,7 @@ test_submission.py.
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -417,3 +418,28 @@ def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(
     end(begin(long_project, cluster, *scores(RUNS[0])))
     check(long_project, undisturbed, RUNS[:1])
     assert len(jobs_of(cluster, long_project, "train")) == 1 + resumed(long_project, RUNS[0])
+
+
+def test_ctrl_c_while_slurm_is_asked_ends_the_jobs_too(
+    long_project: Project, cluster: Cluster, tmp_path: Path
+):
+    """While it asks, the executor lists no job of its own."""
+    asked = tmp_path / "asked"
+    squeue = tmp_path / "bin/squeue"
+    squeue.parent.mkdir()
+    usual_path = cluster.environment["PATH"]
+    usual_squeue = shutil.which("squeue", path=usual_path)
+    squeue.write_text(f'#!/bin/sh\ntouch {asked}; sleep 5; exec {usual_squeue} "$@"\n')
+    squeue.chmod(0o755)
+    path = f"{squeue.parent}:{usual_path}"
+    process = begin(long_project, cluster, *scores(RUNS[0]), PATH=path)
+    wait_for_state(long_project, RUNS[0], process)
+    asked.unlink()
+    wait(asked.exists, "SLURM is not asked")
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=HANGS)[1]
+    assert process.returncode != 0 and "Traceback" not in said
+    wait(
+        lambda: {job["JobState"] for job in jobs_of(cluster, long_project)} == {"CANCELLED"},
+        "a job is still there",
+    )

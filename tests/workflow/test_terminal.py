@@ -2,6 +2,7 @@
 
 import fcntl
 import importlib.util
+import io
 import os
 import pty
 import re
@@ -11,6 +12,7 @@ import sys
 import termios
 
 import pytest
+from rich.console import Console
 
 from tests.limits import HANGS
 from tests.workflow.projects import DATA, ROOT
@@ -90,6 +92,28 @@ def test_a_running_training_that_was_stopped_waits_for_its_next_job(tmp_path, lo
     log.write_text(f"a/b/c/seed-1: {logged}\n")
     job = load_plugin().Job("train", "a/b/c/seed-1", {}, [str(log)], "")
     assert job.read_progress() == shown
+
+
+def test_the_view_has_as_many_jobs_as_the_terminal_has_lines(tmp_path):
+    """Of a hundred submitted jobs those that train come first; the line of the whole is the last."""
+    plugin = load_plugin()
+    handler = object.__new__(plugin.LogHandler)
+    handler.running = {}
+    for number in range(100):
+        log = tmp_path / f"seed-{number}.log"
+        if number == 70:
+            log.write_text("a/b/c/seed-70: 7/250 steps  6.2/s  0:39 left  loss 1.2\n")
+        handler.running[number] = plugin.Job("train", f"a/b/c/seed-{number}", {}, [str(log)], "")
+    handler.counts, handler.done = plugin.Counter({"train": 300}), 12
+    handler.started = plugin.time.monotonic()
+    handler.console = Console(width=160, height=20, file=io.StringIO())
+    with handler.console.capture() as capture:
+        handler.console.print(handler.make_view())
+    lines = capture.get().splitlines()
+    assert len(lines) == 19
+    assert lines[0].split()[:2] == ["train", "a/b/c/seed-70"]
+    assert lines[-2].strip() == "and 83 more"
+    assert lines[-1].startswith("12 of 300 jobs")
 
 
 CRASH = """7/250 steps  6.2/s

@@ -32,6 +32,7 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
+from workflow_scripts.reporting.claims.outcome import NOT_RUN
 from workflow_scripts.reporting.committed.exported_items import (
     ExportedRun,
     add_intervention_answers,
@@ -148,11 +149,42 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
 
 
 def copy_claims(export: Export) -> None:
-    """Write the verdicts and the sides of claims."""
+    """Write the verdicts and the sides of claims.
+
+    A claim whose effect was measured earlier, and is not by these results, keeps its rows.
+    """
     source = export.source.claims
     out = export.out.claims
+    claims = read_csv(source.table, ["paper", "claim"])
+    kept = find_kept_claims(claims, read_csv(export.find_earlier(out.table)))
+    order = {name_claim(row): number for number, row in enumerate(claims)}
     for file, target in ((source.table, out.table), (source.sides, out.sides)):
-        export.merge_rows(target, read_csv(file, ["paper"]), lambda row: row["paper"])
+        rows = [row for row in read_csv(file, ["paper"]) if name_claim(row) not in kept]
+        rows += [row for row in read_csv(export.find_earlier(target)) if name_claim(row) in kept]
+        rows.sort(key=lambda row: order[name_claim(row)])
+        export.merge_rows(target, rows, lambda row: row["paper"])
+
+
+def find_kept_claims(
+    rows: Iterable[dict[str, str]], earlier_rows: Iterable[dict[str, str]]
+) -> set[tuple[str, str]]:
+    """Find the claims of `rows` that have an effect in the earlier rows alone.
+
+    They are not run by these results, or not with all planned seeds.
+    """
+    had_effect = {name_claim(row) for row in earlier_rows if row.get("effect")}
+    kept = set()
+    for row in rows:
+        seeds_are_missing = int(row.get("n_seeds") or 0) < int(row.get("n_planned") or 0)
+        is_open = row["verdict"] == NOT_RUN or seeds_are_missing
+        if is_open and not row.get("effect") and name_claim(row) in had_effect:
+            kept.add(name_claim(row))
+    return kept
+
+
+def name_claim(row: dict[str, str]) -> tuple[str, str]:
+    """Return the paper and the claim of a row."""
+    return row["paper"], row["claim"]
 
 
 def copy_scores(export: Export, runs: Iterable[ExportedRun]) -> None:

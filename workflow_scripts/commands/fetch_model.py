@@ -61,7 +61,10 @@ def main(args: argparse.Namespace) -> None:
     replaced = {HubModelFolder(args.out).manifest.name}
     if args.out.is_dir():
         replaced |= {path.name for path in args.out.iterdir() if is_model_file(path.name)}
-    check_replaceable(args.out, replaced)
+    required = "*"
+    if not args.out.absolute().is_relative_to(DOWNLOADS.path.absolute()):
+        required = HubModelFolder(args.out).manifest.name  # else it may be somebody's own model
+    check_replaceable(args.out, replaced, required)
     console = Console(stderr=True)
     with (
         FileLock(args.out.with_name(f".{args.out.name}.lock")),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping
-from workflow_scripts.common.result_folders import DataFolder, HubModelFolder, RunFolder
+from workflow_scripts.common.result_folders import DataFolder, RunFolder
 from workflow_scripts.provenance.run_job_spec import RunJobSpec, read_run_job_spec
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.tasks.run_spec import HubModel, Origin, ParentRun
@@ -137,21 +137,18 @@ def check_parent(place: object, folder: Path, parent: ParentRun, option: str) ->
 
 def check_hub_model(folder: Path, origin: HubModel) -> None:
     """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
-    from workflow_scripts.data.sources.fetch_model import find_changed_files
+    from workflow_scripts.data.sources.fetch_model import find_changed_files, read_model_manifest
 
-    manifest_file = HubModelFolder(folder).manifest
-    manifest = read_mapping(manifest_file)
-    name = manifest.get("name")
-    revision = manifest.get("revision")
-    if name != origin.hub or revision != origin.revision:
+    manifest = read_model_manifest(folder)
+    if manifest.name != origin.hub or manifest.revision != origin.revision:
         raise UserError(
-            f"{folder} contains {name} at {revision}, but the run starts from "
+            f"{folder} contains {manifest.name} at {manifest.revision}, but the run starts from "
             f"{origin.hub} at {origin.revision}; download it with fetch-model"
         )
     changed_files = find_changed_files(folder, manifest)
     if changed_files:
         raise UserError(
-            f"{folder / changed_files[0]} differs from its sha256 in {manifest_file.name}; "
+            f"{folder / changed_files[0]} differs from its sha256 in model.json; "
             "download it with fetch-model"
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.result_folders import (
     RESULTS,
     ExportFolder,
@@ -146,12 +147,10 @@ def describe_other_scales(runs: Iterable[RunWithWeights], run: Run) -> str:
 
 def describe_committed_predictions(export: ExportFolder, run: Run) -> str:
     """Say which committed file has the predictions of a run; empty if none has."""
-    import pyarrow.parquet as pq
-
     file = export.predictions_of(run.variant_key)
     if not file.exists():
         return ""
-    if run.seed not in pq.read_table(file, columns=["seed"])["seed"].to_pylist():
+    if run.seed not in read_parquet(file, columns=["seed"])["seed"].to_pylist():
         return ""
     return f"; its predictions are committed: {file}, seed {run.seed}"
 
@@ -170,6 +169,14 @@ def read_batches(texts: list[str]) -> Iterator[list[str]]:
         yield [line.rstrip("\r\n") for line in sys.stdin]
 
 
+def check_encoding(text: str, number: int) -> None:
+    """Raise UserError for a text of other bytes than those of UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # Python has kept these bytes as surrogates
+        raise UserError(f"text {number} is not UTF-8; convert it, as by `iconv`") from error
+
+
 def answer_texts(
     checkpoint: "Checkpoint", model: "nn.Module", texts: list[str], first: int, with_codes: bool
 ) -> Iterator[str]:
@@ -182,7 +189,8 @@ def answer_texts(
 
     has_pairs = 2 in load_kind(checkpoint.spec.kind).count_texts(checkpoint)
     inputs: list[Any] = []
-    for text in texts:
+    for number, text in enumerate(texts):
+        check_encoding(text, first + number)
         first_text, tab, second_text = text.partition(BETWEEN)
         inputs.append((first_text, second_text) if has_pairs and tab else text)
     codes = assign_word_codes(checkpoint, model, inputs) if with_codes else []

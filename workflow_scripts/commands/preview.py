@@ -14,7 +14,7 @@ from workflow_scripts.commands.summary import count_made
 from workflow_scripts.commands.table import write_table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
+from workflow_scripts.common.result_folders import RESULTS, ExportFolder, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError("preview shows whole papers; leave out --claim, or name --papers")
     results = RESULTS.scale(config.scale)
     out = ScaleFolder(args.out or FOLDER / config.scale)
-    if out.runs.exists():
+    if out.runs.exists() or ExportFolder(out.path).provenance.exists():
         raise UserError(f"{out.path} has results of runs; choose another folder with --out")
     runs = list_requested_runs(catalogue, config)
     finished = [run for run in runs if is_scored(run, config.scale)]

@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 from snakemake_executor_plugin_recompose_slurm.leftovers import (
-    ALIVE,
+    ENDED,
     POLL_SECONDS,
     Job,
     find_leftovers,
@@ -60,12 +61,19 @@ NO_ANSWER = (
     "Unable to establish control",
     "temporarily unable to accept job",
 )
-# A slurmctld that has just started may not know all jobs; a pre-empted job may be queued again.
+# Polls. A slurmctld that has just started may not know all jobs; a pre-empted job may be queued
+# again.
 MAX_MISSES = 5
+# Polls in which sacct, asked for a job that squeue does not know, names no end. Where there is no
+# accounting it never does.
+MAX_QUESTIONS = 12
 # Without an answer of SLURM.
 MAX_SILENCE_SECONDS = 24 * 3600
 MAX_SUBMIT_SECONDS = 3600
-
+# Before a job is submitted again that found the queue full.
+FULL_QUEUE_SECONDS = 60
+# States of a job that waits until somebody releases it.
+HELD = ("REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT", "STOPPED")
 
 # What SLURM or a command says of a job without enough memory.
 NO_MEMORY = re.compile(r"oom.?kill|out of memory|exceeded (job |step )?memory limit", re.IGNORECASE)
@@ -167,6 +175,9 @@ class Executor(SlurmExecutor):
         # what each job had saved when it reached its time limit
         self.saved_states: dict[int, set[Path]] = {}
         self.warned_reasons: set[str] = set()
+        # the numbers of all jobs of this call, ended ones too
+        self.known_numbers: set[str] = set()
+        self.cancelled = threading.Event()
         if shutil.which("squeue") is None:
             raise WorkflowError(
                 "squeue is not found: this machine has no SLURM; submit from a login node of the "
@@ -192,30 +203,81 @@ class Executor(SlurmExecutor):
         for job in sorted(jobs, key=attrgetter("priority"), reverse=True):
             super().run_jobs([job])
 
+    def run_job(self, job: JobExecutorInterface) -> None:
+        """Submit a job, without the log of its last attempt.
+
+        The upstream executor leaves the log until the job begins. One that ends before that would
+        be judged by it.
+        """
+        for log in job.log:
+            Path(log).unlink(missing_ok=True)
+        super().run_job(job)
+
+    def _report_job_submission_threadsafe(self, job_info: SubmittedJobInfo) -> None:
+        """Remember the job's number. Its next submission may wait for SLURM as long as this one."""
+        self.known_numbers.add(job_info.external_jobid)
+        self.tried_since.pop(job_info.job.jobid, None)
+        super()._report_job_submission_threadsafe(job_info)
+
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
-        """Repeat a submission that SLURM did not answer, unless SLURM has the job.
+        """Repeat a submission that SLURM did not answer, or for which the queue was full.
 
         What SLURM refuses, such as an unknown partition, it would refuse again. The upstream
-        executor counts a missing answer as a failed job. Then every job that is ready meanwhile
-        loses all its attempts.
+        executor counts each of these as a failed job. Then every job that is ready meanwhile loses
+        all its attempts.
         """
         job = job_info.job
+        is_full = any(text in msg for text in QUEUE_IS_FULL)
+        is_unanswered = any(text in msg for text in NO_ANSWER)
+        if is_full:
+            text = "SLURM takes no more jobs of yours now; others are submitted when some end"
+            self.warn_once("full queue", text)
         since = self.tried_since.setdefault(job.jobid, time.monotonic())
-        is_late = time.monotonic() - since > MAX_SUBMIT_SECONDS
-        if is_late or not any(text in msg for text in NO_ANSWER):
-            if not is_late and not any(text in msg for text in QUEUE_IS_FULL):
-                end_attempts(job)
-            super()._report_job_error_threadsafe(job_info, msg)
-            return
-        time.sleep(POLL_SECONDS)
-        active_numbers = {active.external_jobid for active in self.active_jobs}
-        comment = f"rule_{job.name}_wildcards_{get_job_wildcards(job)}"
-        for queued in list_queue("--name", self.run_uuid) or ():
-            if queued.comment == comment and queued.number not in active_numbers:
-                submitted = SubmittedJobInfo(job, external_jobid=queued.number)
-                self._report_job_submission_threadsafe(submitted)
+        while (is_full or is_unanswered) and time.monotonic() - since <= MAX_SUBMIT_SECONDS:
+            if self.cancelled.wait(FULL_QUEUE_SECONDS if is_full else POLL_SECONDS):
                 return
-        self._job_submission_executor.submit(self.run_job, job)
+            queue = list_queue("--name", self.run_uuid)
+            if queue is None:  # SLURM may have the job: it must not be submitted twice
+                continue
+            submitted = self.find_submitted(job, queue)
+            if submitted is not None:
+                self._report_job_submission_threadsafe(submitted)
+            else:
+                if is_full and any(queued.state not in ENDED for queued in queue):
+                    self.tried_since.pop(job.jobid, None)  # there is room when these end
+                self._job_submission_executor.submit(self.run_job, job)
+            return
+        self.tried_since.pop(job.jobid, None)
+        if not is_full and not is_unanswered:
+            end_attempts(job)
+        super()._report_job_error_threadsafe(job_info, msg)
+
+    def find_submitted(
+        self, job: JobExecutorInterface, queue: Iterable[Job]
+    ) -> SubmittedJobInfo | None:
+        """Find a job in the queue that this call has submitted without an answer."""
+        wildcards = get_job_wildcards(job)
+        comment = f"rule_{job.name}"
+        if wildcards:
+            comment += f"_wildcards_{wildcards}"
+        for queued in queue:
+            if queued.comment == comment and queued.number not in self.known_numbers:
+                log = self.slurm_logdir / f"rule_{job.name}" / wildcards / f"{queued.number}.log"
+                return SubmittedJobInfo(job, queued.number, aux={"slurm_logfile": log})
+        return None
+
+    def cancel(self) -> None:
+        """Cancel the jobs of this call, also those that are being submitted or asked for.
+
+        The upstream executor cancels those that it lists, which are none while it asks SLURM for
+        them, and then submits what waits to be submitted.
+        """
+        self.cancelled.set()
+        self._job_submission_executor.shutdown(wait=True, cancel_futures=True)
+        run_slurm_command("scancel", "--name", self.run_uuid)
+        super().cancel()
+        # What SLURM took without an answer.
+        run_slurm_command("scancel", "--name", self.run_uuid)
 
     def format_job_exec(self, job) -> str:
         """Escape what a shell reads between double quotes.
@@ -298,19 +360,25 @@ class Executor(SlurmExecutor):
 
         The upstream executor counts a time limit as a failure.
         """
+        if self.cancelled.is_set():
+            return
         about = "/".join(value for name, value in job.wildcards.items() if name != "scale")
         self.logger.info(f"{job.rule.name} {about} continues in another job after its time limit")
         self._job_submission_executor.submit(self.run_job, job)
 
+    def warn_once(self, reason: str, text: str) -> None:
+        """Say something about why jobs wait, once for each reason."""
+        if reason not in self.warned_reasons:
+            self.warned_reasons.add(reason)
+            self.logger.warning(text)
+
     def warn_of_budget(self, reason: str) -> None:
-        """Say once that jobs wait because a budget is used up: they may wait for months."""
-        if reason in self.warned_reasons:
-            return
-        self.warned_reasons.add(reason)
+        """Say that jobs wait because a budget is used up: they may wait for months."""
         owner = "account" if reason.startswith("Assoc") else "QOS"
-        self.logger.warning(
+        self.warn_once(
+            reason,
             f"SLURM holds jobs back: the budget of your {owner} is used up ({reason}). They wait "
-            "until there is more of it; Ctrl-C cancels them, docs/cluster.md names another account"
+            "until there is more of it; Ctrl-C cancels them, docs/cluster.md names another account",
         )
 
     async def find_end(self, number: str, job: Job | None, answered: bool) -> str | None:
@@ -329,8 +397,12 @@ class Executor(SlurmExecutor):
             if job:
                 return job.state
             command = ("sacct", "-Xn", "--parsable2", "--format=State", f"--jobs={number}")
-            answer = await asyncio.to_thread(run_slurm_command, *command)
-            return parse_end(answer or "") or "unknown: SLURM has forgotten it"
+            end = parse_end(await asyncio.to_thread(run_slurm_command, *command) or "")
+            if end in ENDED:
+                return end
+            if self.missed[number] < MAX_MISSES + MAX_QUESTIONS:
+                return None
+            return "unknown: SLURM has forgotten it"
         self.missed.pop(number, None)
         reason = job.reason.strip("()").replace(" ", "_")
         if job.state == "PENDING" and BUDGET_IS_USED.fullmatch(reason):
@@ -338,6 +410,12 @@ class Executor(SlurmExecutor):
         if job.state == "PENDING" and never_starts(reason):
             run_slurm_command("scancel", number)
             return f"{NEVER_STARTS} ({reason}); docs/cluster.md says how to request less"
-        if job.state in ALIVE:
-            return None
-        return job.state
+        if job.state in ENDED:
+            return job.state
+        if job.state in HELD:
+            self.warn_once(
+                number,
+                f"SLURM holds job {number} ({job.state}): `scontrol release {number}` lets it "
+                f"start, `scancel {number}` ends it",
+            )
+        return None

@@ -12,15 +12,18 @@ import sys
 import time
 from typing import NamedTuple
 
-ALIVE = {
-    "PENDING",
-    "CONFIGURING",
-    "RUNNING",
-    "COMPLETING",
-    "SUSPENDED",
-    "REQUEUED",
-    "RESIZING",
-    "STAGE_OUT",
+# In all other states a job runs, waits, or is held until somebody releases it.
+ENDED = {
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
 }
 POLL_SECONDS = 5
 FORMAT = "%i|%T|%r|%j|%k"  # number, state, reason, name, comment
@@ -116,7 +119,7 @@ def find_leftovers() -> list[Job] | None:
     if queue is None:
         return None
     prefix = f"{job_name_prefix()}_"
-    return [job for job in queue if job.name.startswith(prefix) and job.state in ALIVE]
+    return [job for job in queue if job.name.startswith(prefix) and job.state not in ENDED]
 
 
 def main() -> None:

@@ -37,6 +37,8 @@ HEARTBEAT_SECONDS = 60
 MOST_JOBS_LISTED = 30
 # Columns that a name may be longer than nine of ten others, and still be in line with them.
 LONGER = 20
+# Lines of the view that no job has: how many more jobs there are, that of all jobs, the cursor's.
+OTHER_LINES = 3
 # Columns of a bar, and of a training's line, such as
 # `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
 BAR_WIDTH = 20
@@ -147,6 +149,11 @@ class Job:
         if "seed" in self.wildcards:
             return self.about.rpartition("/")[0]
         return self.about if self.rule == "claim" else self.about.partition("/")[0]
+
+    @property
+    def label(self) -> str:
+        """The rule and what it is about, as the view names it."""
+        return f"  {self.rule:10} {self.about}"
 
     def format_duration(self) -> str:
         """Format the time since the job was announced."""
@@ -516,24 +523,30 @@ class LogHandler(LogHandlerBase):
             self.console.print(text, style=style, markup=False)
 
     def make_view(self) -> Group:
-        """Return the running jobs and the progress of the whole.
+        """Return the running jobs, as many as the terminal has lines for, and the progress of all.
 
-        A job has one line, or two on a narrow terminal.
+        A job has one line, or two on a narrow terminal. Those that have said something come first:
+        on a cluster many wait.
         """
-        jobs = list(self.running.values())
-        labels = [f"  {job.rule:10} {job.about}" for job in jobs]
-        label_width = max(map(len, labels), default=0)
+        jobs = [(job, job.read_progress()) for job in list(self.running.values())]
+        label_width = max((len(job.label) for job, _ in jobs), default=0)
         is_narrow = label_width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
+        room = (self.console.height - OTHER_LINES) // (2 if is_narrow else 1)
+        n_hidden = len(jobs) - max(room, 1)
+        if n_hidden > 0:
+            jobs.sort(key=lambda job_and_line: not job_and_line[1])
+            jobs = jobs[:-n_hidden]
         parts: list[Text | Table] = []
-        for job, label in zip(jobs, labels, strict=True):
-            line = job.read_progress()
+        for job, line in jobs:
             done, total = parse_steps(line)
             message = line or job.format_duration()
             if is_narrow:
-                parts.append(Text(label, no_wrap=True, overflow="ellipsis"))
+                parts.append(Text(job.label, no_wrap=True, overflow="ellipsis"))
                 parts.append(make_progress_line(Text(""), 3, done, total, message))
             else:
-                parts.append(make_progress_line(Text(label), label_width, done, total, message))
+                parts.append(make_progress_line(Text(job.label), label_width, done, total, message))
+        if n_hidden > 0:
+            parts.append(Text(f"  and {n_hidden} more", "dim"))
         total = self.counts.total()
         label_of_whole = Text(f"{self.done} of {count_jobs(total)}", "bold")
         width = max(label_width, len(label_of_whole))

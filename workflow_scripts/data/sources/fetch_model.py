@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.result_folders import HubModelFolder
-from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
 from workflow_scripts.data.sources.fetch import (
     TRANSIENT_STATUSES,
@@ -92,6 +92,28 @@ def find_repository(name: str) -> Repository:
     return models[name]
 
 
+class ModelFile(StrictModel):
+    """A file of a model in model.json."""
+
+    sha256: str
+    bytes: int
+
+
+class ModelManifest(StrictModel):
+    """The content of model.json."""
+
+    name: str
+    revision: str
+    licence: str | None
+    files: dict[str, ModelFile]
+
+
+def read_model_manifest(folder: Path) -> ModelManifest:
+    """Read model.json of a folder. Raises UserError if it is missing or damaged."""
+    file = HubModelFolder(folder).manifest
+    return parse_as(ModelManifest, read_json(file), file)
+
+
 def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
     """Write model.json, which lists the files.
 
@@ -103,17 +125,15 @@ def write_model_manifest(name: str, repository: Repository, folder: Path) -> Non
                 raise UserError(
                     f"{folder / INDEX} lists {shard}, which is missing; get the model again"
                 )
+    assert repository.revision  # find_repository has checked it
     files = {}
     for file in select_model_files([path.name for path in folder.iterdir()], str(folder)):
         path = folder / file
-        files[file] = {"sha256": hash_file(path), "bytes": count_bytes(path)}
-    manifest = {
-        "name": name,
-        "revision": repository.revision,
-        "licence": repository.licence,
-        "files": files,
-    }
-    write_json(HubModelFolder(folder).manifest, manifest)
+        files[file] = ModelFile(sha256=hash_file(path), bytes=count_bytes(path))
+    manifest = ModelManifest(
+        name=name, revision=repository.revision, licence=repository.licence, files=files
+    )
+    write_json(HubModelFolder(folder).manifest, manifest.model_dump())
 
 
 def is_complete_model(folder: Path, name: str, revision: str) -> bool:
@@ -129,23 +149,24 @@ def find_manifest_problem(folder: Path, name: str, revision: str | None) -> str 
     Its manifest is compared, which must exist.
     """
     file = HubModelFolder(folder).manifest
-    manifest = read_json(file)
-    if (manifest.get("name"), manifest.get("revision")) != (name, revision):
-        return (
-            f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
-        )
+    try:
+        manifest = read_model_manifest(folder)
+    except UserError as error:
+        return str(error)
+    if (manifest.name, manifest.revision) != (name, revision):
+        return f"{folder} holds {manifest.name} at {manifest.revision}, not {revision}"
     changed_files = find_changed_files(folder, manifest)
     if changed_files:
         return f"{folder / changed_files[0]} differs from its {file.name}; copy the folder again"
     return None
 
 
-def find_changed_files(folder: Path, manifest: dict) -> list[str]:
+def find_changed_files(folder: Path, manifest: ModelManifest) -> list[str]:
     """List the files that are missing or differ from the manifest."""
     changed_files = []
-    for file, entry in manifest["files"].items():
+    for file, entry in manifest.files.items():
         path = folder / file
-        if not path.is_file() or hash_file(path) != entry["sha256"]:
+        if not path.is_file() or hash_file(path) != entry.sha256:
             changed_files.append(file)
     return changed_files
 

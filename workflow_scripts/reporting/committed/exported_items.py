@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.common.run_names import Run, VariantKey
 
@@ -66,11 +67,9 @@ def group_planned_runs(runs: Iterable[ExportedRun]) -> dict[VariantKey, list[Exp
 
 def add_predictions(file: Path, runs: Iterable[ExportedRun]) -> None:
     """Write the predictions of runs of one variant to a file, next to those of other seeds."""
-    import pyarrow.parquet as pq
-
     table_of_seed: dict[int, pa.Table] = {}
     for run in runs:
-        table = pq.read_table(run.folder.evaluation.predictions)
+        table = read_parquet(run.folder.evaluation.predictions)
         columns = [name for name in table.column_names if name in PREDICTION_COLUMNS]
         table_of_seed[run.run.seed] = table.select(columns)
     add_seeds(file, table_of_seed, PREDICTION_IDS)
@@ -81,13 +80,11 @@ def add_intervention_answers(file: Path, runs: Iterable[ExportedRun]) -> None:
 
     They say whether an answer is right. Runs without interventions are left out.
     """
-    import pyarrow.parquet as pq
-
     table_of_seed: dict[int, pa.Table] = {}
     for run in runs:
         answers = run.folder.interventions.answers
         if answers.exists():
-            table_of_seed[run.run.seed] = pq.read_table(answers)
+            table_of_seed[run.run.seed] = read_parquet(answers)
     if table_of_seed:
         add_seeds(file, table_of_seed, ANSWER_IDS)
 
@@ -106,7 +103,7 @@ def add_seeds(file: Path, table_of_seed: dict[int, "pa.Table"], ids: Iterable[st
         tables.append(table.add_column(0, "seed", pa.repeat(seed, len(table))))
     if file.exists():
         seeds = pa.array(list(table_of_seed))
-        tables.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
+        tables.append(read_parquet(file, filters=~pc.field("seed").isin(seeds)))
     merged = pa.concat_tables(tables)
     sorted_by = [name for name in ids if name in merged.column_names]
     merged = merged.sort_by([(name, "ascending") for name in (*sorted_by, "seed")])
@@ -150,7 +147,7 @@ def write_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
     tables = [pa.table(texts).cast(schema)]
     if earlier.exists():
         new_runs = set(map(read_run_columns, rows))
-        earlier_draws = pq.read_table(earlier).cast(schema)
+        earlier_draws = read_parquet(earlier).cast(schema)
         is_kept = [read_run_columns(row) not in new_runs for row in earlier_draws.to_pylist()]
         tables.append(earlier_draws.filter(pa.array(is_kept, pa.bool_())))
     table = pa.concat_tables(tables)

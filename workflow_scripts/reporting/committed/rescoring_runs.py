@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.specs import resolve_evaluation, resolve_run
@@ -128,12 +129,10 @@ def rescore_interventions(
     restored: RestoredExport, variant: VariantKey, runs: Iterable[Run], rescored: Rescored
 ) -> None:
     """Score the answers of runs of a variant under interventions, if they are in the export."""
-    import pyarrow.parquet as pq
-
     file = restored.export.interventions_of(variant)
     if not file.exists():
         return
-    table = pq.read_table(file).to_pandas()
+    table = read_parquet(file).to_pandas()
     for run in runs:
         answers = table[table["seed"] == run.seed]
         scores_file = restored.results.run(run).interventions.scores
@@ -150,10 +149,9 @@ def rescore_variant(
 ) -> None:
     """Score the predictions of runs of one variant, and add what they say."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     file = rescoring.restored.export.predictions_of(runs[0].variant_key)
-    table = pq.read_table(file)
+    table = read_parquet(file)
     for run in runs:
         of_run = table.filter(pc.field("seed") == run.seed)
         if not len(of_run):

@@ -21,7 +21,12 @@ from workflow_scripts.common.result_folders import (
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.data.sources.model_release import write_archive, write_release_manifest
+from workflow_scripts.data.sources.model_release import (
+    ReleasedModel,
+    parse_release,
+    write_archive,
+    write_release_manifest,
+)
 from workflow_scripts.provenance.exported import select_provenance
 from workflow_scripts.reporting.pages.model_card import (
     PublishedCells,
@@ -105,8 +110,14 @@ def select_trainings(results: ScaleFolder, names: list[str] | None) -> list[RunF
 
 
 def write_release(models: Iterable[ModelFolder], out: ReleaseFolder) -> None:
-    """Write an archive of each model, and models.json with their sha256."""
+    """Write an archive of each model, and models.json with their sha256.
+
+    Other models that an earlier export has written there stay.
+    """
     check_replaceable(out.path, out.names, out.manifest.name)
+    earlier: list[ReleasedModel] = []
+    if out.manifest.exists():
+        earlier = parse_release(out.manifest, str(out.manifest)).models
     with write_atomically(out.path) as temporary:
         temporary.mkdir()
         release = ReleaseFolder(temporary)
@@ -114,4 +125,9 @@ def write_release(models: Iterable[ModelFolder], out: ReleaseFolder) -> None:
         for model in models:
             scale = read_mapping(model.run, "scale")["scale"]
             packed.append(write_archive(model, Run.parse(model.name), scale, release))
+        new_archives = {model.archive for model in packed}
+        for model in earlier:
+            if model.archive not in new_archives:
+                shutil.copyfile(out.archive(model.archive), release.archive(model.archive))
+                packed.append(model)
         write_release_manifest(packed, release)
