@@ -464,3 +464,60 @@ def test_a_claim_may_have_the_name_that_commands_take(committed: Results):
     assert len(committed.claims(claim="cat/comp-over-bert-bird")) == 1
     with pytest.raises(UserError, match="did you mean 'cat/comp-over-bert-bird'"):
         committed.claims(claim="cat/comp-over-bert-brid")
+
+
+def test_the_scale_is_that_of_the_runs_whatever_the_folder_is_called(
+    committed: Results, tmp_path: Path
+):
+    """Else no plan was found, and pilots were pooled with planned seeds without a word."""
+    for name in ("scores.csv", "provenance.json", "claims.csv"):
+        (tmp_path / "exported").mkdir(exist_ok=True)
+        shutil.copy(REFERENCE / name, tmp_path / "exported")
+    renamed = Results(tmp_path / "exported")
+    wanted = committed.scores(metric="pearson")
+    found = renamed.scores(metric="pearson")
+    assert len(found) == len(wanted) < len(renamed.scores(metric="pearson", pilots=True))
+    assert found.attrs == wanted.attrs
+
+
+def test_a_generator_selects_what_a_list_does(committed: Results):
+    for name in ("claims", "sides"):
+        select = getattr(committed, name)
+        found = select(claim=(claim for claim in ["mix-over-bert-bird"]))
+        assert len(found) == len(select(claim=["mix-over-bert-bird"])) > 0
+    states = (state for state in ["planned", "reproduced"])
+    assert len(committed.claims(verdict=states)) == len(
+        committed.claims(verdict=["planned", "reproduced"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda it: it.claims(kind="papr"), "no kind is 'papr'; did you mean 'paper'"),
+        (lambda it: it.claims(protocol="papper"), "no protocol is 'papper'; did you mean 'paper'"),
+        (lambda it: it.scores(subset="nosuch"), "no subset is 'nosuch'; "),
+        (lambda it: it.scores(unit="nosuch"), "no unit is 'nosuch'; "),
+    ],
+)
+def test_a_word_that_no_row_has_is_an_error_in_each_column_of_text(
+    committed: Results, call, message: str
+):
+    with pytest.raises(UserError, match=message):
+        call(committed)
+
+
+@pytest.mark.quick_faults
+def test_a_damaged_parquet_file_is_one_line_that_names_it(tmp_path: Path):
+    """Its footer is whole, and a page of it is not."""
+    file = "predictions/cognition/lrf/default.parquet"
+    copy = tmp_path / "small" / file
+    copy.parent.mkdir(parents=True)
+    for name in ("provenance.json", "claims.csv"):
+        shutil.copy(REFERENCE / name, tmp_path / "small")
+    content = bytearray((REFERENCE / file).read_bytes())
+    content[2000:2008] = bytes(8)
+    copy.write_bytes(content)
+    with pytest.raises(UserError, match=r"default\.parquet is no Parquet file \(") as error:
+        Results(tmp_path / "small").predictions("cognition/lrf/default/seed-101")
+    assert "\n" not in str(error.value)

@@ -151,6 +151,32 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> ReleaseFolder:
     return folder
 
 
+def test_a_second_export_to_a_release_adds_its_models(release, tmp_path):
+    """They may be of another scale. A model that is exported again is replaced."""
+    other = tmp_path / "other" / "scan/a/b/seed-1"
+    shutil.copytree(MODEL, other)
+    run = json.loads((other / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps(run | {"scale": "demo"}))
+    folder = ReleaseFolder(tmp_path / "release")
+    shutil.copytree(release.path, folder.path)
+    write_release([ModelFolder(other)], folder)
+    write_release([ModelFolder(other)], folder)
+    listed = json.loads(folder.manifest.read_text())["models"]
+    assert sorted(model["scale"] for model in listed) == ["demo", "small"]
+    for model in listed:
+        assert hash_file(folder.archive(model["archive"])) == model["sha256"]
+
+
+@pytest.mark.quick_faults
+def test_a_text_that_is_not_utf_8_is_one_line(capsys, monkeypatch):
+    latin = io.TextIOWrapper(io.BytesIO(b"jump\njump tw\xe9ce\n"), "utf-8", "surrogateescape")
+    monkeypatch.setattr("sys.stdin", latin)
+    assert main(["predict", RUN]) == 1
+    assert capsys.readouterr().err.endswith(
+        "error: text 2 is not UTF-8; convert it, as by `iconv`\n"
+    )
+
+
 def read_files(folder: Path) -> dict[str, str]:
     return {file.name: hash_file(file) for file in folder.iterdir()}
 

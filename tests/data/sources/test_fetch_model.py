@@ -126,6 +126,24 @@ def test_a_model_that_is_there_is_not_asked_for(hub, fetch, tmp_path):
     assert "from http" in fetch(OPEN)[1]
 
 
+@pytest.mark.parametrize("content", ["[1]", '{"name": "gpt2"}', "{"])
+def test_a_damaged_manifest_is_that_of_no_complete_model(hub, fetch, tmp_path, content):
+    fetch(OPEN)
+    (tmp_path / "out" / OPEN / "model.json").write_text(content)
+    assert "from http" in fetch(OPEN)[1]
+
+
+def test_somebodys_own_model_is_not_replaced(hub, fetch, tmp_path):
+    """It has the names of a model's files, and no model.json."""
+    fetch(OPEN)
+    folder = tmp_path / "out" / OPEN
+    (folder / "model.json").unlink()
+    (folder / "model.safetensors").write_text("mine")
+    code, said = fetch(OPEN)
+    assert code == 1 and "which this command does not write; choose another --out" in said
+    assert (folder / "model.safetensors").read_text() == "mine"
+
+
 def test_weights_in_several_files(hub, fetch, gpt2, tmp_path):
     hub.add(OPEN, REVISION, gpt2["sharded"])
     assert fetch(OPEN)[0] == 0
