@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_file_that_is_written_is_read_and_rewritten_only_when_it_changes(here: Path):
+def test_a_file_is_written_when_it_changes_and_deleted_when_all_is_there(here: Path):
     file = Path("results/demo/unfinished.json")
     write_unfinished(SCALE, UNFINISHED)
     assert json.loads(file.read_text()).keys() == CAUSES.keys()
@@ -47,8 +47,9 @@ def test_a_file_that_is_written_is_read_and_rewritten_only_when_it_changes(here:
     before = file.stat().st_mtime_ns
     write_unfinished(SCALE, UNFINISHED)
     assert file.stat().st_mtime_ns == before
-    write_unfinished(SCALE, NOTHING)
-    assert file.read_text() == "{}\n"
+    for _ in range(2):
+        write_unfinished(SCALE, NOTHING)
+        assert not file.exists()
 
 
 def test_scores_that_are_not_there_by_variant_and_seed():
@@ -69,6 +70,8 @@ def test_files_that_are_there():
 
 
 def test_without_finished_only_every_file_will_be_made(here: Path):
+    other = "small"  # read once, as all of a process
+    assert load_unfinished(Config(finished_only=True), other) == NOTHING
     write_unfinished(SCALE, UNFINISHED)
     assert load_unfinished(Config(), "demo") == NOTHING
     assert load_unfinished(Config(finished_only=True), "demo") == UNFINISHED

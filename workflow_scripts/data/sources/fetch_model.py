@@ -104,7 +104,7 @@ class ModelManifest(StrictModel):
 
     name: str
     revision: str
-    licence: str | None
+    licence: str | None = None
     files: dict[str, ModelFile]
 
 
