@@ -38,6 +38,7 @@ from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, pr
 from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
     Prompts,
+    check_lengths,
     encode_prompts,
     get_prompt_settings,
     read_prompts,
@@ -305,7 +306,10 @@ def evaluate_synonyms(
             realised_rate = {"realised_rate": score_share(np.array(replaced_shares))}
             subject.scores += make_scores(columns | {"item_set": "all"}, realised_rate)
             name = f"synonyms/{rate}/{seed}"
-            for readout, right in subject.evaluate_answers(name, subject.encode(texts)).items():
+            prompts = subject.encode(texts)
+            # A word may have more tokens than the one that it replaces.
+            check_lengths(prompts, subject.model, name)
+            for readout, right in subject.evaluate_answers(name, prompts).items():
                 metric = PREFIX[readout] + "consistency"
                 consistency = subject.record(right, readout, metric, **columns)
                 if consistency is not None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.objectives.carma_cases import FAMILIES, language_model, prompts
@@ -24,11 +26,13 @@ from tests.training.causal_toy import (
     write_text,
 )
 from tests.training.toy import assert_one_error, name_parent, record_files, run_main, stopping_at
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import training_setup as prompt
 from workflow_scripts.tasks.prompt.training_setup import (
     OUTSIDE,
     assign_words,
+    check_lengths,
     compute_answer_loss,
     encode_prompts,
     merge_groups,
@@ -483,3 +487,15 @@ def test_the_loss_is_the_mean_over_prompts_of_the_nats_of_their_answers(family, 
         nats.append(-(1 - smoothing) * logs[label] - smoothing * logs.mean())
     torch.testing.assert_close(loss, sum(nats) / 3)
     assert parts["answer"] == loss and not parts["answer"].requires_grad
+
+
+def test_prompts_that_are_longer_than_the_model_has_positions_are_one_line():
+    """As those of the data, prompts with synonyms: a word may have more tokens than another."""
+    config = GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=50, n_positions=4)
+    model = GPT2LMHeadModel(config)
+    prompts = SimpleNamespace(length=np.array([3, 4]))
+    check_lengths(prompts, model, "synonyms/0.25/1")
+    prompts.length[0] = 5
+    message = "synonyms/0.25/1: a prompt has 5 tokens, more than the model's 4 positions"
+    with pytest.raises(UserError, match=message):
+        check_lengths(prompts, model, "synonyms/0.25/1")

@@ -196,13 +196,18 @@ def read_prompts(
     except UserError as error:
         raise UserError(f"{file}: {error}") from error
     check_answers(prompts, labels, file, tokenizer_folder / "tokenizer.json")
+    check_lengths(prompts, model, file)
+    return prompts
+
+
+def check_lengths(prompts: Prompts, model: PreTrainedModel, place: str | Path) -> None:
+    """Raise UserError, beginning with `place`, if a prompt is longer than the model's positions."""
     longest = int(prompts.length.max())
     positions = model.config.max_position_embeddings
     if longest > positions:
         raise UserError(
-            f"{file}: a prompt has {longest} tokens, more than the model's {positions} positions"
+            f"{place}: a prompt has {longest} tokens, more than the model's {positions} positions"
         )
-    return prompts
 
 
 def check_embeddings(tokenizer: Tokenizer, model: PreTrainedModel, tokenizer_folder: Path) -> None:
