@@ -9,6 +9,7 @@ import keyword
 import re
 from pathlib import Path
 
+from workflow_scripts.commands.new_paper import SCHEMAS
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.loading import load_catalogue
@@ -43,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
     print(*files, sep="\n")
     print(f"./reproduce --papers {args.name} trains it next to the Transformer, in a minute")
     print(f"then change compute_loss in workflow_scripts/objectives/{args.name}/objective.py")
-    print("`lint` updates catalogue/schemas/, which editors read: commit it, too")
+    print(SCHEMAS)
 
 
 def check_name(name: str) -> None:

@@ -12,6 +12,7 @@ from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
 
 KEY = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 SCHEMA = "# yaml-language-server: $schema=../../catalogue/schemas/"
+SCHEMAS = "`lint` updates catalogue/schemas/, which editors read: commit it, too"
 FILES = {
     "experiments.yaml": f"""{SCHEMA}experiments.json
 # The runs that the paper needs: each task with each variant of each method.
@@ -101,3 +102,4 @@ def main(args: argparse.Namespace) -> None:
             (out / name).write_text(text.replace("{key}", args.key), encoding="utf-8")
     print(f"{folder}: {', '.join(FILES)}")
     print(f"./reproduce --papers {args.key} runs it; docs/adding.md says what to fill in")
+    print(SCHEMAS)
