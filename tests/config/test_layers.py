@@ -54,7 +54,7 @@ def test_later_layers_win_and_each_value_knows_where_it_comes_from():
 
 
 def test_an_entry_with_another_objective_inherits_no_key_of_the_first(copy: Path):
-    """Neither its values nor those of its rules and variants, which may have the same name."""
+    """A key of the same name, such as `weight`, is not inherited either, nor one of a rule."""
     variants = {"own": {"title": "Own", "init": {"method": "gpt2-small"}}}
     entry = {"extends": "gpt2-small", "title": "Mine", "variants": variants}
 

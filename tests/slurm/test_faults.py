@@ -423,7 +423,7 @@ def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(
 def test_ctrl_c_while_slurm_is_asked_ends_the_jobs_too(
     long_project: Project, cluster: Cluster, tmp_path: Path
 ):
-    """While it asks, the executor lists no job of its own."""
+    """During a poll the executor's list of running jobs is empty."""
     asked = tmp_path / "asked"
     squeue = tmp_path / "bin/squeue"
     squeue.parent.mkdir()

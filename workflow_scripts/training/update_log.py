@@ -73,7 +73,7 @@ def check_finite(what: str, values: list[float], last_step: int) -> None:
 
 
 def check_weights(model: nn.Module, step: int) -> None:
-    """Raise UserError unless all weights are finite. This waits for a GPU."""
+    """Raise UserError unless all weights are finite. On a GPU this waits for its kernels."""
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
             raise UserError(f"the weight {name} is not finite after step {step}; {ADVICE}")
