@@ -35,7 +35,6 @@ from workflow_scripts.common.result_folders import (
     RunFolder,
     ScaleFolder,
     TableFiles,
-    verify_checksum,
 )
 from workflow_scripts.common.run_names import START, Run, VariantKey
 from workflow_scripts.common.validation import parse_as, suggest_name
@@ -372,9 +371,9 @@ class Results:
         exported = self._exported.predictions_of(parsed.variant_key)
         if exported.exists() and run in self._runs.index:
             # It has the predictions of several seeds.
-            predictions = _read_parquet(exported, filters=[("seed", "==", parsed.seed)])
+            predictions = read_parquet(exported, filters=[("seed", "==", parsed.seed)])
         else:
-            predictions = _read_parquet(self._require_file(parsed, own_file))
+            predictions = read_parquet(self._require_file(parsed, own_file))
         if predictions.empty:  # a pilot: its variant has predictions of other seeds
             self._require_file(parsed, own_file)
         predictions = predictions.drop(columns="seed", errors="ignore")
@@ -596,12 +595,6 @@ def _read_provenance(file: Path) -> list[dict[str, Any]]:
     if not is_list_of_runs:
         raise UserError(f"{file} is not what export writes; restore it")
     return runs
-
-
-def _read_parquet(file: Path, filters: list[tuple] | None = None) -> pd.DataFrame:
-    """Read a Parquet file. Raises UserError if it is none, or differs from its sha256."""
-    verify_checksum(file)
-    return read_parquet(file, filters=filters).to_pandas()
 
 
 def _add_texts(predictions: pd.DataFrame, data: DataFolder) -> pd.DataFrame:

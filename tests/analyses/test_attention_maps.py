@@ -111,6 +111,7 @@ def test_analysis_of_two_runs(trained) -> None:
         ({"sentence": PAIR}, "did you mean 'sentences'"),
         ({"sentences": ["skip around left", *PAIR]}, "no source word 'skip'"),
         ({"sentences": PAIR[:1]}, "at least 2 items"),
+        ({"sentences": [*PAIR, "jump left"]}, "'jump left' has 2 words, and .* has 3; their maps"),
     ],
 )
 def test_wrong_options_are_named(trained, options: dict, message: str) -> None:

@@ -61,10 +61,17 @@ def test_means_over_cells() -> None:
 def test_a_misprinted_cv_leaves_its_score() -> None:
     options = OPTIONS.model_copy(update={"misprinted": [("t", "N", "25%")]})
     more = audit.analyse(PRINTED, options)
-    found = {(s.metric, s.task, s.subset): s.value for s in more.scores}
-    assert (
-        found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
-    )
+    found = {(s.metric, s.task, s.subset): (s.value, s.n) for s in more.scores}
+    assert found["cv_ratio_count", "all", "all"] == (1, 2)
+    assert found["cv_ratio_mean", "all", "all"] == (pytest.approx(1), 1)
+    assert found["difference_mean", "all", "all"] == (1, 2)
+
+
+def test_without_any_ratio_there_are_differences_alone() -> None:
+    options = OPTIONS.model_copy(update={"misprinted": [("t", name, "25%") for name in "MN"]})
+    found = {s.metric: s.value for s in audit.analyse(PRINTED, options).scores}
+    assert found["cv_ratio_count"] == 0 and found["difference_mean"] == 1
+    assert "cv_ratio_mean" not in found
 
 
 def test_an_audit_of_nothing_is_an_error() -> None:

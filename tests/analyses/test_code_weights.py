@@ -132,6 +132,13 @@ def test_a_real_model(run):
     assert all(row.gold == (row.sememe in own.get(row.word, ())) for row in words.itertuples())
 
 
+@pytest.mark.parametrize(("text", "words"), [("goat-run", 3), ("run goat", 2)])
+def test_a_text_of_several_words_is_refused(run, text, words):
+    options = Options(words=["goat", text], top=3, sentences=40)
+    with pytest.raises(UserError, match=f"'{text}' is {words} words for the tokenizer"):
+        code_weights.analyse([run], options)
+
+
 def read_gold_scores(run, **options):
     options = Options(sentences=10**6, longest=1000, **options)
     analysis = code_weights.analyse([run], options)

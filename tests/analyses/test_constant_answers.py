@@ -11,6 +11,7 @@ from workflow_scripts.analyses.constant_answers import analyse
 from workflow_scripts.analyses.options.constant_answers import Options
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import hash_file, write_json
 
 
 @pytest.fixture
@@ -79,6 +80,30 @@ def test_without_predictions_it_is_one_line(run: TrainedRun):
         UserError,
         match=r"predictions\.parquet does not exist; evaluate idm/gpt2-small/ft/seed-1 first",
     ):
+        analyse([run], Options())
+
+
+def test_a_split_that_was_not_evaluated_is_named(run: TrainedRun):
+    table = pq.read_table(run.data / "test.parquet")
+    pq.write_table(table, run.data / "later.parquet")
+    with pytest.raises(
+        UserError,
+        match=r"displays\.yaml: idm/gpt2-small/ft/seed-1 has no predictions of the split 'later'",
+    ):
+        analyse([run], Options(splits=["test", "later"]))
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed"])
+def test_damaged_and_changed_predictions_are_refused(run: TrainedRun, harm: str):
+    """They must be the file whose sha256 evaluation wrote beside it."""
+    file = run.files.evaluation.predictions
+    write_json(run.files.evaluation.manifest, {"files": {file.name: hash_file(file)}})
+    assert analyse([run], Options()).scores
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        pq.write_table(pq.read_table(file).slice(1), file)
+    with pytest.raises(UserError, match=r"predictions\.parquet does not match its checksum"):
         analyse([run], Options())
 
 

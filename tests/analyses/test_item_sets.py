@@ -162,3 +162,11 @@ def test_a_run_without_answers_is_named(tmp_path):
         match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft",
     ):
         analyse(runs, NoOptions())
+
+
+def test_answers_cut_in_half_are_one_line(tmp_path):
+    runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
+    file = runs[0].folder / "interventions/answers.parquet"
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"answers\.parquet is no Parquet file"):
+        analyse(runs, NoOptions())

@@ -32,6 +32,18 @@ def test_mean_of_neighbours(tmp_path):
     assert (row.task, row.readout, row.n, row.unit) == ("a-50pc", "mix", 2, "points")
 
 
+def test_several_readouts_come_in_the_order_of_the_scores(tmp_path):
+    """Not in that of a set, which differs from process to process."""
+    readouts = ["mix", "cont", "comp", "last", "first", "best"]
+    runs = []
+    for task, value in (("a-10pc", 1.0), ("a-50pc", 3.0)):
+        columns = {"subset": "all", "split": "test", "metric": "accuracy"}
+        scores = [{**columns, "readout": name, "value": value} for name in readouts]
+        runs.append(add_scores(name_run(tmp_path, task, "cat", "mix"), scores))
+    rows = analyse(runs, Options(sizes={"A": ["a-10pc", "a-50pc"]})).scores
+    assert [row.readout for row in rows] == readouts
+
+
 def test_another_split_without_the_sizes_between(tmp_path):
     runs = [
         run(tmp_path, task, VALUES[task], split="in_distribution") for task in ("a-10pc", "a-50pc")

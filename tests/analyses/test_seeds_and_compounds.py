@@ -4,6 +4,7 @@ errors.
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -110,8 +111,51 @@ def test_what_is_missing_is_said(tmp_path):
     found = analyse([run], OPTIONS)
     assert (found.scores, found.notes) == ([], ["lrf over plain: no run of lrf"])
     perfect = write_run(tmp_path, "lrf", 1, dict.fromkeys(COMPOUNDS, 0))
-    with pytest.raises(UserError, match="its odds have no logarithm"):
-        analyse([run, perfect], OPTIONS)
+    better = write_run(tmp_path, "better", 1, dict.fromkeys(COMPOUNDS, 1))
+    options = Options(pairs={"lrf over plain": ["plain", "lrf"], "other": ["plain", "better"]})
+    found = analyse([run, perfect, better], options)
+    # The other pair is scored all the same.
+    assert {row.item_set for row in found.scores} == {"other"}
+    assert found.notes == [
+        "lrf over plain: a seed has no error, or nothing but errors, in all compounds or in all but "
+        "one: its odds have no logarithm"
+    ]
+
+
+def test_predictions_of_another_checkpoint_do_not_count(tmp_path):
+    """A run that keeps its last weights, too, has each sentence twice."""
+    runs = [
+        write_run(tmp_path, series, seed, dict(zip(COMPOUNDS, errors, strict=True)))
+        for series, seeds in (("plain", WORSE), ("lrf", BETTER))
+        for seed, errors in enumerate(seeds)
+    ]
+    expected = analyse(runs, OPTIONS).scores
+    for run in runs:
+        best = pq.read_table(run.files.evaluation.predictions)
+        last = best.set_column(2, "prediction", [[""] * len(best)])
+        both = pa.concat_tables(
+            [
+                best.append_column("readout", pa.array([None] * len(best), pa.string())),
+                last.append_column("readout", pa.array(["last"] * len(best))),
+            ]
+        )
+        pq.write_table(both, run.files.evaluation.predictions)
+    assert analyse(runs, OPTIONS).scores == expected
+    # By the last weights nothing but errors are made.
+    by_last = [replace(run, readout="last") for run in runs]
+    assert "nothing but errors" in analyse(by_last, OPTIONS).notes[0]
+
+
+def test_predictions_of_other_sentences_are_refused(tmp_path):
+    runs = [
+        write_run(tmp_path, series, 1, dict.fromkeys(COMPOUNDS, 2)) for series in ("plain", "lrf")
+    ]
+    file = runs[1].files.evaluation.predictions
+    pq.write_table(pq.read_table(file, filters=[("row", "!=", 3)]), file)
+    with pytest.raises(
+        UserError, match=r"predictions\.parquet has not one prediction of each sentence"
+    ):
+        analyse(runs, OPTIONS)
 
 
 def test_the_interval_over_seeds_and_compounds_covers_the_true_ratio():

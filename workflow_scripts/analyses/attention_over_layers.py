@@ -80,7 +80,9 @@ def score_layer(weights: np.ndarray) -> LayerScores:
 def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Give two scores of each run for `encoder`, `decoder` and `all`.
 
-    Scores are means over heads, and over the layers after the first, which can read only one layer:
+    Scores are means over heads, and over the layers after the first. In the first, which reads the
+    embedded tokens alone, there is no choice; where a layer fuses its own attention's output, too,
+    the first one is left out all the same, so that variants are compared on the same layers:
         fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same
             layer, K if they read all K layers equally.
         fusion_entropy: the mean entropy of a position in percent of ln K: 0 if each position reads

@@ -100,12 +100,15 @@ def score_spreads(pairs: Sequence[CellPair], runs: int) -> list[Score]:
             columns["subset"] = "all"
         values = {
             "cv_ratio_count": (len(ratios), "cells", n),
-            "cv_ratio_mean": (np.exp(logs.mean()), "ratio", n),
-            "cv_ratio_t": (compute_t_value(logs), "t", n),
-            "cv_ratio_inside": (inside, "cells", n),
             "difference_mean": (differences.mean(), "points", n),
             "difference_t": (compute_t_value(differences), "t", n),
         }
+        if ratios:
+            values |= {
+                "cv_ratio_mean": (np.exp(logs.mean()), "ratio", len(ratios)),
+                "cv_ratio_t": (compute_t_value(logs), "t", len(ratios)),
+                "cv_ratio_inside": (inside, "cells", len(ratios)),
+            }
         scores += make_scores(columns, values)
     ends = {
         "cv_ratio_null_low": (low, "ratio", runs),

@@ -154,9 +154,21 @@ def load_cat_model(run: TrainedRun) -> tuple[CatModel, Tokenizer]:
 def describe_words(
     loaded: LoadedRun, words: Sequence[str], top: int
 ) -> Iterator[dict[str, pandas.DataFrame]]:
-    """Yield the tables `words` and `gold` of each word, which is read alone."""
+    """Yield the tables `words` and `gold` of each word, which is read alone.
+
+    Raises UserError for a text that is not one word for the tokenizer.
+    """
     encodings = loaded.tokenizer.encode_batch(words, add_special_tokens=False)
-    texts = [np.array(encoding.ids) for encoding in encodings]
+    texts = []
+    for word, encoding in zip(words, encodings, strict=True):
+        ids = np.array(encoding.ids, np.int64)
+        count = int((~loaded.continues[ids]).sum())
+        if count != 1:
+            raise UserError(
+                f"displays.yaml: '{word}' is {count} words for the tokenizer of the model; take "
+                "another word"
+            )
+        texts.append(ids)
     remaining = iter(words)
     for batch in read_codes(loaded.model, loaded.tokenizer, texts):
         _, _, sememes = loaded.lexicon.look_up(batch.ids, batch.words, loaded.continues)

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import pyarrow.parquet as pq
-
 from workflow_scripts.analyses.options.constant_answers import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
@@ -19,8 +17,8 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     Of prompts it is on those that the first run of each task answered. Prompts whose answer is not
     one token of its model are none of them. Readouts: `constant`, the most frequent answer in
     training, and `best_constant`, that of the split: no constant answer is right more often. Of
-    equally frequent answers the first in the alphabet counts. Raises UserError for a run without
-    predictions.
+    equally frequent answers the first in the alphabet counts. Raises UserError for a run on prompts
+    without predictions of a split.
     """
     result = AnalysisResult()
     for run in {run.task: run for run in reversed(runs)}.values():
@@ -61,15 +59,18 @@ def read_training_answers(run: TrainedRun) -> list[str]:
 def read_right_answers(run: TrainedRun, split: str) -> list[str]:
     """Read the right answer to each source sentence, or to each prompt that the run answered.
 
-    Raises UserError if a run on prompts has no predictions.
+    Raises UserError if a run on prompts has no predictions of the split.
     """
     table = read_table(run.data, split)
     if "label" not in table.column_names:
         return table["target"].to_pylist()
-    path = run.files.evaluation.predictions
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; evaluate {run} first")
-    predictions = pq.read_table(path, columns=["item"], filters=[("split", "==", split)])
+    predictions = run.read_predictions(columns=["item"], filters=[("split", "==", split)])
     answered = set(predictions["item"].to_pylist())
     rows = table.select(["item", "label"]).to_pylist()
-    return [row["label"] for row in rows if row["item"] in answered]
+    right_answers = [row["label"] for row in rows if row["item"] in answered]
+    if not right_answers:
+        raise UserError(
+            f"displays.yaml: {run} has no predictions of the split '{split}'; add the split to the "
+            "evaluation of its task, or take it out of the analysis"
+        )
+    return right_answers

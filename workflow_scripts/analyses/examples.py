@@ -4,14 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.options.examples import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
@@ -43,9 +39,12 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
         for name in printed.values():
             if name not in names:
                 result.notes.append(f"{task} has no pair '{name}'")
+        if not pairs:
+            continue
         name_of = {(pair.split, pair.item): pair.name for pair in pairs}
+        of_pairs = [("item", "in", [pair.item for pair in pairs])]
         for run in task_runs:
-            for row in read_predictions(run, [pair.item for pair in pairs]):
+            for row in run.read_predictions(filters=of_pairs).to_pylist():
                 name = name_of.get((row["split"], row["item"]))
                 if name:
                     values = {"prediction": (row["prediction"], unit, 1)}
@@ -72,16 +71,6 @@ def find_pairs(data: Path, printed: dict[tuple[str, str], str]) -> list[PrintedP
             if name is not None and name not in pairs:
                 pairs[name] = PrintedPair(name, split, row["item"], row["label"])
     return list(pairs.values())
-
-
-def read_predictions(run: TrainedRun, items: Sequence[str]) -> list[dict[str, Any]]:
-    """Read the rows of predictions.parquet of some items. Raises UserError if it is missing."""
-    path = run.files.evaluation.predictions
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; evaluate {run} first")
-    if not items:
-        return []
-    return pq.read_table(path, filters=[("item", "in", items)]).to_pylist()
 
 
 def normalise_pair(first: str, second: str) -> tuple[str, str]:

@@ -14,11 +14,11 @@ import math
 from typing import Any, NamedTuple
 
 import pandas
-import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.interventions.answer_scores import METRIC, PREFIX, compute_cv
 
@@ -55,14 +55,14 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
 def read_answers(run: TrainedRun) -> pandas.DataFrame:
     """Read the answers of a run under its interventions, a row each.
 
-    Raises UserError if there are none.
+    Raises UserError if they are missing, damaged or changed.
     """
     path = run.files.interventions.answers
     if not path.is_file():
         raise UserError(
             f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml"
         )
-    return pq.read_table(path).to_pandas()
+    return read_parquet(path).to_pandas()
 
 
 def _score_run(run: TrainedRun, answers: pandas.DataFrame, result: AnalysisResult) -> None:

@@ -36,7 +36,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
                 continue
             first = _read_by_readout(run_of[first_task], columns, options.without)
             last = _read_by_readout(run_of[last_task], columns, options.without)
-            for readout in first.keys() & last.keys():
+            for readout in [name for name in first if name in last]:
                 gain = (last[readout] - first[readout]) / steps
                 values = {"mean_gain": (gain, "points", steps)}
                 result.scores += run_of[last_task].make_scores(values, readout=readout)

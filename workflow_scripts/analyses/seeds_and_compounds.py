@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from workflow_scripts.analyses.options.seeds_and_compounds import Options
 from workflow_scripts.analyses.result import AnalysisResult
@@ -19,10 +19,15 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.compounds import find_compound_errors
+from workflow_scripts.evaluation.predictions import read_predictions
 from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.evaluation.statistics import QUANTILE, Effect, compare_independent
 
 SPLIT = "cg_test"
+
+
+class NoOddsError(Exception):
+    """A seed has no error, or nothing but errors: its odds have no logarithm."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,15 @@ class SideErrors:
     def compute_log_odds(self) -> np.ndarray:
         """Return ln(p / (1 - p)) of the instance error rate p of each seed [seeds].
 
-        Raises UserError if a seed has no error or nothing but errors.
+        Raises NoOddsError if a seed has no error or nothing but errors.
         """
         return self._compute_log_odds(self.rates @ self.sentences / self.sentences.sum())
 
     def compute_log_odds_without(self) -> np.ndarray:
-        """Return the log odds of each seed without each compound in turn [seeds, C]."""
+        """Return the log odds of each seed without each compound in turn [seeds, C].
+
+        Raises NoOddsError if a seed has no error or nothing but errors in the others.
+        """
         errors = self.rates * self.sentences
         left = errors.sum(1, keepdims=True) - errors
         return self._compute_log_odds(left / (self.sentences.sum() - self.sentences))
@@ -53,10 +61,7 @@ class SideErrors:
     @staticmethod
     def _compute_log_odds(rate: np.ndarray) -> np.ndarray:
         if (rate <= 0).any() or (rate >= 1).any():
-            raise UserError(
-                "a seed has no error in a compound, or nothing but errors: "
-                "its odds have no logarithm"
-            )
+            raise NoOddsError
         return np.log(rate / (1 - rate))
 
 
@@ -66,7 +71,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     Scores, in log odds, positive if the better one has fewer errors: `log_odds`, with the ends of
     95% intervals over seeds, `log_odds_low_seeds` and `log_odds_high_seeds`, and over seeds and
     compounds, `log_odds_low_both` and `log_odds_high_both`. The column item_set has the pair's
-    name. A model with one seed has no interval, and a pair without runs no row.
+    name. A model with one seed has no interval, and a pair without runs or without log odds no row.
     """
     result = AnalysisResult()
     for name, (worse, better) in options.pairs.items():
@@ -77,8 +82,15 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
             continue
         worse_errors = read_errors(worse_runs)
         better_errors = read_errors(better_runs)
-        over_seeds = compare_over_seeds(worse_errors, better_errors)
-        over_both = compare_over_seeds_and_compounds(worse_errors, better_errors)
+        try:
+            over_seeds = compare_over_seeds(worse_errors, better_errors)
+            over_both = compare_over_seeds_and_compounds(worse_errors, better_errors)
+        except NoOddsError:
+            result.notes.append(
+                f"{name}: a seed has no error, or nothing but errors, in all compounds or in all "
+                "but one: its odds have no logarithm"
+            )
+            continue
         compounds = len(worse_errors.compounds)
         values = {"log_odds": (over_seeds.value, "log odds", compounds)}
         for over, effect in (("seeds", over_seeds), ("both", over_both)):
@@ -100,7 +112,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
 def read_errors(runs: Sequence[TrainedRun]) -> SideErrors:
     """Read the predictions of all seeds of a model.
 
-    Raises UserError if seeds have other compounds.
+    Raises UserError if seeds have other compounds, or not the predictions of the split.
     """
     seeds = [_read_seed(run) for run in sorted(runs, key=lambda run: run.seed)]
     if len({seed.compounds for seed in seeds}) > 1:
@@ -112,10 +124,19 @@ def read_errors(runs: Sequence[TrainedRun]) -> SideErrors:
 
 
 def _read_seed(run: TrainedRun) -> SideErrors:
-    """Read the predictions of a run: the errors of one seed."""
+    """Read the predictions of a run: the errors of one seed.
+
+    Raises UserError unless they are those of the sentences of the split.
+    """
     file = run.files.evaluation.predictions
-    predictions = pq.read_table(file, filters=[("split", "==", SPLIT)]).sort_by("row")
+    predictions = read_predictions(file, run.readout)
+    predictions = predictions.filter(pc.field("split") == SPLIT)
     compounds = read_table(run.data, SPLIT, ["compound"])["compound"].to_pylist()
+    if predictions["row"].to_pylist() != list(range(len(compounds))):
+        raise UserError(
+            f"{file} has not one prediction of each sentence of the split '{SPLIT}'; evaluate the "
+            "run again"
+        )
     lexicon = read_json(DataFolder(run.data).lexicon)
     is_wrong = find_compound_errors(compounds, predictions["prediction"].to_pylist(), lexicon)
     names, index = np.unique(compounds, return_inverse=True)

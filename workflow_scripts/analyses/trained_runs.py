@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas
+import pyarrow as pa
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.parquet_files import read_parquet
 from workflow_scripts.common.result_folders import DataFolder, RunFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.token_ids import EOS
 from workflow_scripts.evaluation.scores import Score, make_scores
+from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
@@ -73,10 +76,29 @@ class TrainedRun:
     def load(self) -> tuple[Any, list[str]]:
         """Return (model on the CPU in eval mode, source words by id).
 
-        Raises UserError for a damaged run.
+        Its weights are those that validation chose, or those that `readout` names. Raises UserError
+        for a damaged run, or for weights that it did not keep.
         """
-        model, vocabulary, _ = load_run(self.folder, self.data)
+        model, vocabulary, run = load_run(self.folder, self.data)
+        if self.readout is not None:
+            kept = run.spec.kept_checkpoints
+            if self.readout not in kept:
+                raise UserError(
+                    f"displays.yaml: {self} did not keep the weights '{self.readout}'; "
+                    f"it has: {', '.join(kept) or 'those that validation chose'}"
+                )
+            load_weight_file(model, self.files.weights_at(self.readout))
         return model, vocabulary["source"]
+
+    def read_predictions(self, **options: Any) -> pa.Table:
+        """Read its predictions on items; `options` are those of `read_parquet`.
+
+        Raises UserError if they are missing, damaged or changed.
+        """
+        path = self.files.evaluation.predictions
+        if not path.is_file():
+            raise UserError(f"{path} does not exist; evaluate {self} first")
+        return read_parquet(path, **options)
 
     def read_pairs(self, split: str) -> pandas.DataFrame:
         """Read the `source` and `target` strings of a split.

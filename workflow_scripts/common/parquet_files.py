@@ -1,10 +1,11 @@
-"""Parquet files: a damaged one is an error in one line that names it."""
+"""Parquet files: a damaged or changed one is an error in one line that names it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError
+from workflow_scripts.common.result_folders import verify_checksum
 
 if TYPE_CHECKING:
     import pyarrow
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 def read_parquet(file: Path, **options: Any) -> "pyarrow.Table":
     """Read a Parquet file; `options` are those of `pyarrow.parquet.read_table`.
 
-    Raises UserError if it is missing or damaged.
+    Raises UserError if it is missing, damaged, or not the file of the manifest in its folder.
     """
     import pyarrow
     import pyarrow.parquet
 
+    verify_checksum(file)
     try:
         return pyarrow.parquet.read_table(file, **options)
     except FileNotFoundError as error:

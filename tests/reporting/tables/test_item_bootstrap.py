@@ -151,9 +151,7 @@ def test_missing_and_broken_predictions_are_named(results):
     ):
         read_correctness(ScaleFolder(results), cell("New", "new", seeds=(9,)))
     (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
-    with pytest.raises(
-        UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"
-    ):
+    with pytest.raises(UserError, match=r"seed-1/eval/predictions.parquet is no Parquet file"):
         read_correctness(ScaleFolder(results), cell("New", "new", seeds=(1,)))
 
 

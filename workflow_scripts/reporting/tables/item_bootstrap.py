@@ -8,19 +8,16 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, read_json
-from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import ScaleFolder
+from workflow_scripts.evaluation.predictions import read_predictions
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 ALPHA = 0.01  # the paper's (footnote 8)
-PREDICTION_COLUMNS = ("split", "readout", "row", "subset", "correct")
 
 
 @dataclass(frozen=True)
@@ -121,21 +118,7 @@ def _read_predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.n
 
     They are those of the best checkpoint, or of the one that `readout` names.
     """
-    verify_checksum(file)
-    try:
-        # There is no readout where a run keeps one checkpoint only.
-        columns = [name for name in PREDICTION_COLUMNS if name in pq.read_schema(file).names]
-        table = pq.read_table(file, columns=columns)
-    except FileNotFoundError as error:
-        raise MissingFileError(file) from error
-    except pa.ArrowInvalid as error:
-        raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
-    if "readout" in table.column_names:
-        is_of_readout = pc.field("readout").is_null()
-        if readout is not None:
-            is_of_readout = pc.field("readout") == readout
-        table = table.filter(is_of_readout)
-    table = table.sort_by([("split", "ascending"), ("row", "ascending")])
+    table = read_predictions(file, readout)
     split = table["split"].to_numpy(zero_copy_only=False).astype(str)
     subset = table["subset"].to_numpy(zero_copy_only=False).astype(str)
     correct = table["correct"].to_numpy(zero_copy_only=False)
