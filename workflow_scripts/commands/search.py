@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> None:
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
-    from workflow_scripts.training.search import COLUMNS, list_candidates
+    from workflow_scripts.training.search import COLUMNS, count_examples, list_candidates
 
     fingerprint = fingerprint_search(spec)
     device = choose_device(args.device)
@@ -69,7 +69,8 @@ def main(args: argparse.Namespace) -> None:
     made_from = input_digests | {"code_digest": fingerprint.code}
     state_file = args.state / "done.json"
     rows = read_finished_pairs(state_file, made_from)
-    candidates = list_candidates(spec.training, search, args.data)
+    examples = count_examples(spec, args.data, args.init) if search.epochs else None
+    candidates = list_candidates(spec.training, search, examples)
     for candidate in candidates[len(rows) :]:
         rows.append(resume_candidate(args, spec, candidate, made_from, device))
         write_json(state_file, {**made_from, "pairs": rows})

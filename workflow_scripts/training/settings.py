@@ -247,8 +247,8 @@ class Search(StrictModel):
     epochs: float | None = Field(
         None,
         gt=0,
-        description="Passes over the training set, whatever the batch size; none: "
-        "training.max_steps.",
+        description="Passes over the training set, of questions over their windows, whatever the "
+        "batch size; none: training.max_steps.",
     )
 
     @model_validator(mode="after")

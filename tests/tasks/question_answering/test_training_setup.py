@@ -3,6 +3,7 @@ learns to answer.
 """
 
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,8 @@ from workflow_scripts.tasks.question_answering.training_setup import (
 )
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.training.search import count_examples, list_candidates
+from workflow_scripts.training.settings import Search
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,23 @@ def test_the_tokens_of_an_answer_are_its_text(place, longest):
             )
             whole[item] += 1
     assert (whole[: len(found.contexts)] >= 1).mean() > (0.99 if longest == 48 else 0.7)
+
+
+def test_a_pass_of_a_search_is_over_all_windows(place):
+    """As `training.epochs` counts them, and not over the questions, of which there are fewer."""
+    problem = {"longest": 18, "stride": 2, "longest_question": 8}
+    content = sentence_spec(task="squad", model={"positions": 48}) | {
+        "kind": "question_answering",
+        "problem": problem,
+    }
+    content["training"]["validation"] = "none"
+    spec = read_run_spec(content, "spec")
+    found = windows(place, **problem)
+    examples = count_examples(spec, place / "data", place / "init")
+    assert examples == len(found.item) > len(found.contexts)
+    search = Search(learning_rate=[0.001], batch_sentences=[10], epochs=3)
+    (candidate,) = list_candidates(spec.training, search, examples)
+    assert candidate.max_steps == math.ceil(3 * len(found.item) / 10)
 
 
 def test_batches_allow_the_paragraph_alone(place):
