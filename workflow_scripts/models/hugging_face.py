@@ -80,14 +80,20 @@ def check_loaded(model: PreTrainedModel, report: dict[str, Any], folder: Path) -
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read tokenizer.json of a folder. Raises UserError if it is missing or broken."""
+    """Read tokenizer.json of a folder, without the padding and the truncation that it may ask for.
+
+    Raises UserError if it is missing or broken.
+    """
     file = folder / "tokenizer.json"
     try:
-        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{file} does not exist; {FAST_TOKENIZER}") from error
     except Exception as error:  # the library raises Exception itself
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def map_sizes(settings: Any, vocabulary: int) -> dict[str, int]:

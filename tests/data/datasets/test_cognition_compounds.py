@@ -68,6 +68,21 @@ def test_no_pair_of_train_has_a_new_compound(real, larger):
             assert all(new.isdisjoint(spans(example.source, 7)) for example in made.splits[split])
 
 
+def test_validation_on_new_compounds_is_drawn_from_those_that_are_new_here(mirror):
+    """The share is of what is tested after the division: no pair of it is in train."""
+    options = OPTIONS | {"cg_valid_share": 0.2}
+    made = prepare_data(cognition_compounds, options, files_in(mirror / "cognition"))
+    of_train, of_valid, of_test = (
+        [example.source for example in made.splits[split]]
+        for split in ("train", "cg_valid", "cg_test")
+    )
+    assert len(of_valid) == len(of_test) // 5 and set(of_valid) <= set(of_test)
+    new = set(compounds_of(made))
+    assert set(of_valid).isdisjoint(of_train)
+    assert not any(new.isdisjoint(spans(source, 7)) for source in of_valid)
+    assert made.notes[-1].startswith(f"cg_valid: {len(of_valid)} of the {len(of_test)} pairs")
+
+
 def test_what_is_added_are_the_other_pairs_without_a_new_compound(plain, real):
     new = set(compounds_of(real))
     assert real.splits["train"][: len(plain.splits["train"])] == plain.splits["train"]

@@ -15,7 +15,11 @@ from tests.data.packing import pack
 from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wikipedia_bookcorpus
-from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER
+from workflow_scripts.data.datasets.wikipedia_bookcorpus import (
+    BOOKCORPUS,
+    TOKENIZER,
+    read_articles,
+)
 from workflow_scripts.data.formats import hownet, punkt
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
@@ -133,6 +137,20 @@ def test_broken_sources_are_named(tmp_path, sources, name, content, message):
     with pytest.raises(UserError, match=f"broken.*{message}.*fetch it again") as caught:
         made(tmp_path, sources | {name: broken})
     assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
+
+
+def test_a_folder_may_be_named_like_a_pattern(tmp_path, sources):
+    shard = tmp_path / "recompose[2]" / "articles*.parquet"
+    shard.parent.mkdir()
+    shard.write_bytes(sources[SHARD].read_bytes())
+    assert list(read_articles([shard])) == pq.read_table(sources[SHARD])["text"].to_pylist()
+
+
+def test_an_article_without_text_is_one_line(tmp_path):
+    shard = tmp_path / "articles.parquet"
+    pq.write_table(pa.table({"text": ["One. Two.", None]}), shard)
+    with pytest.raises(UserError, match=r"articles\.parquet has no column text of .*without text"):
+        list(read_articles([shard]))
 
 
 @pytest.mark.faults

@@ -10,6 +10,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,6 +32,7 @@ CODE = "processed_code"
 RARE = 0.1  # how often a character counts as a word if it is none in `train`
 
 Pair = tuple[str, str]
+SplitWords = Callable[[str], str]  # the words of a text into subwords
 
 
 class Options(DataOptions):
@@ -72,14 +74,24 @@ def read_cognition_lexicon(path: Path) -> Lexicon:
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits and lexicon.json. Raises UserError for missing or malformed sources."""
     with settings.open_sources(sources, stand_in.write_cognition, settings.seed) as files:
-        return build_cognition(settings, files)
+        split_words = load_subword_splitter(settings, files)
+        dataset = build_cognition(settings, files, split_words)
+        return add_cg_valid(dataset, settings, split_words)
 
 
-def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Build the data set from upstream's files, or from stand-in ones, by source name."""
+def load_subword_splitter(settings: Options, sources: dict[str, Path]) -> SplitWords:
+    """Load upstream's byte-pair encoding, which splits words into subwords: `幼@@ 儿@@ 园`."""
     # Not imported at the top, because reading the catalogue imports this module.
     from subword_nmt.apply_bpe import BPE
 
+    with open(settings.find_source(sources, f"cognition/{CODE}"), encoding="utf-8") as stream:
+        return BPE(stream).process_line
+
+
+def build_cognition(
+    settings: Options, sources: dict[str, Path], split_words: SplitWords
+) -> Seq2SeqDataset:
+    """Build the data set, without `cg_valid`, from upstream's files or from stand-in ones."""
     trains_on_valid_and_test = settings.training == "valid_and_test"
     splits = ["train", "valid", "test"]
     if trains_on_valid_and_test:
@@ -87,7 +99,7 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     names = []
     for split in splits:
         names += [f"{split}.en", f"{split}.zh"]
-    names += [*NEW_COMPOUNDS, LEXICON, CODE]
+    names += [*NEW_COMPOUNDS, LEXICON]
     files = {name: settings.find_source(sources, f"cognition/{name}") for name in names}
 
     lexicon = read_cognition_lexicon(files[LEXICON])
@@ -103,8 +115,6 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
         protocol = "reduced"
 
-    with open(files[CODE], encoding="utf-8") as stream:
-        split_words = BPE(stream).process_line  # into subwords: `幼@@ 儿@@ 园`
     examples: dict[str, list[Example]] = {}
     for split, rows in pairs.items():
         examples[split] = [Example(english, split_words(chinese)) for english, chinese in rows]
@@ -112,13 +122,6 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     for english, chinese, compound in test_rows:
         phrase_type = find_phrase_type(compound)
         examples["cg_test"].append(Example(english, chinese.replace(" ", ""), phrase_type))
-    if settings.cg_valid_share:
-        sample = sample_cg_valid(examples["cg_test"], settings)
-        examples["cg_valid"] = split_targets(sample, examples["train"], split_words)
-        notes.append(
-            f"cg_valid: {len(sample)} of the {len(test_rows)} pairs of cg_test, drawn with seed "
-            f"{settings.seed}; they stay inside cg_test, as in SQ-Transformer's paper"
-        )
     return Seq2SeqDataset(
         examples,
         notes,
@@ -129,14 +132,30 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     )
 
 
-def sample_cg_valid(rows: Sequence[Example], settings: Options) -> list[Example]:
-    """Sample the share of the rows of `cg_test` that is also in `cg_valid`."""
+def add_cg_valid(
+    dataset: Seq2SeqDataset, settings: Options, split_words: SplitWords
+) -> Seq2SeqDataset:
+    """Add the split `cg_valid`, a share of the rows of `cg_test`, if the settings ask for it."""
+    if not settings.cg_valid_share:
+        return dataset
+    rows = dataset.splits["cg_test"]
     size = math.floor(len(rows) * Fraction(str(settings.cg_valid_share)))
-    return [rows[position] for position in sample_indices(rows, size, settings.seed, "cg_valid")]
+    positions = sample_indices(rows, size, settings.seed, "cg_valid")
+    sample = [rows[position] for position in positions]
+    note = (
+        f"cg_valid: {len(sample)} of the {len(rows)} pairs of cg_test, drawn with seed "
+        f"{settings.seed}; they stay inside cg_test, as in SQ-Transformer's paper"
+    )
+    cg_valid = split_targets(sample, dataset.splits["train"], split_words)
+    return replace(
+        dataset,
+        splits=dataset.splits | {"cg_valid": cg_valid},
+        notes=[*dataset.notes, note],
+    )
 
 
 def split_targets(
-    rows: Sequence[Example], usual: Sequence[Example], split_words: Callable[[str], str]
+    rows: Sequence[Example], usual: Sequence[Example], split_words: SplitWords
 ) -> list[Example]:
     """Split the targets of rows of `cg_test`, whole texts, into subwords.
 

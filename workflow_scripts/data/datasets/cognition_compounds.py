@@ -18,7 +18,7 @@ the new compounds is in `train`.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -53,14 +53,11 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
     Raises UserError for wrong sources, and for an atom that is too rare.
     """
-    # Not imported at the top, because reading the catalogue imports this module.
-    from subword_nmt.apply_bpe import BPE
-
     with settings.open_sources(sources, write_cognition, settings.seed) as files:
-        dataset = cognition.build_cognition(settings, files)
-        code = settings.find_source(files, f"cognition/{cognition.CODE}")
-        with open(code, encoding="utf-8") as stream:
-            return split_by_compound(dataset, settings, BPE(stream).process_line)
+        split_words = cognition.load_subword_splitter(settings, files)
+        dataset = cognition.build_cognition(settings, files, split_words)
+        divided = split_by_compound(dataset, settings, split_words)
+        return cognition.add_cg_valid(divided, settings, split_words)
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,11 @@ class Division:
 
 
 def split_by_compound(
-    dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
+    dataset: Seq2SeqDataset, settings: Options, split_words: cognition.SplitWords
 ) -> Seq2SeqDataset:
     """Move the pairs of the trained compounds from `cg_test` to `train`.
 
-    `split_words` splits the words of a text into subwords. Raises UserError if no compound or all
+    Raises UserError if no compound or all
     compounds are new, or if a word of the new ones is too rare in `train`.
     """
     division = assign_pairs(dataset, settings, split_words)
@@ -106,7 +103,7 @@ def split_by_compound(
 
 
 def assign_pairs(
-    dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
+    dataset: Seq2SeqDataset, settings: Options, split_words: cognition.SplitWords
 ) -> Division:
     """Assign the pairs of `cg_test` to test or to training.
 

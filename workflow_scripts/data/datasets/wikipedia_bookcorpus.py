@@ -7,6 +7,7 @@ BERT's. Other files: `train.mapped/`, memory-mapped arrays for training (`mapped
 `tokenizer.json` of bert-base-uncased; `sememes.parquet` and `sememe_names.json`.
 """
 
+import glob
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -164,11 +165,15 @@ def read_articles(shards: Sequence[Path]) -> Iterator[str]:
     from pyarrow import ArrowException
 
     for shard in shards:
+        # The library takes a name for a pattern, and a folder may be called recompose[2].
+        name = glob.escape(str(shard.resolve()))
         try:
             stream = load_dataset(
-                "parquet", data_files=str(shard), split="train", streaming=True, columns=["text"]
+                "parquet", data_files=name, split="train", streaming=True, columns=["text"]
             )
             for row in stream:
+                if row["text"] is None:
+                    raise ValueError("an article without text")
                 yield row["text"]
         except (ArrowException, KeyError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0]

@@ -161,8 +161,6 @@ def read_pieces(folder: Path) -> Pieces:
         raise UserError(
             f"{folder / 'tokenizer.json'} begins with {first}, not {SPECIAL}; give a RoBERTa model"
         )
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
     return Pieces(tokenizer)
 
 
