@@ -9,7 +9,8 @@ localrules:
 # The command retries, resumes, and checks the sha256.
 rule fetch:
     output:
-        file=SOURCE.path,
+        # A file that is there is checked, not deleted before: somebody may have put it there.
+        file=update(SOURCE.path),
         # The manifest: checksum and origin. Other rules depend on it, since it is small.
         manifest=SOURCE.manifest,
     log:
