@@ -20,6 +20,7 @@ from tests.data.hub_server import sha256
 from tests.limits import HANGS
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources import declared, fetch
 from workflow_scripts.data.sources.declared import Source, load_sources, verify_downloads
 from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
 
@@ -214,6 +215,48 @@ def test_half_a_file_of_an_earlier_call_is_completed_or_thrown_away(server, tmp_
     assert part[:1] == b"x" or [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
 
 
+def test_a_whole_other_file_does_not_cost_what_was_kept(server, tmp_path):
+    """A page that asks for a password in place of the file; then the file is there again."""
+    (tmp_path / "toy").mkdir()
+    part = tmp_path / "toy/file.bin.part"
+    part.write_bytes(CONTENT[:70_000])
+    server.files["/toy/file.bin"] = b"log in"
+    server.ranges = False
+    with pytest.raises(UserError, match=r"wrong size: expected .* bytes, the server offers 6"):
+        get(server.source, tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin.part": CONTENT[:70_000]}
+
+
+def test_a_wrong_file_in_the_mirror_does_not_cost_what_was_kept(server, tmp_path):
+    for folder in ("downloads/toy", "mirror/toy"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "downloads/toy/file.bin.part").write_bytes(CONTENT[:70_000])
+    (tmp_path / "mirror/toy/file.bin").write_bytes(b"not this")
+    get(server.source, tmp_path / "downloads", tmp_path / "mirror")
+    assert kept(tmp_path / "downloads") == {"toy/file.bin": CONTENT}
+    assert [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
+
+
+def test_a_partial_download_of_one_packing_is_not_continued_with_another(server, tmp_path):
+    other = CONTENT[::-1]
+    server.files["/other.bin"] = other
+    packing = replace(toy(f"{server.url}/other.bin"), sha256=sha256(other))
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/file.bin.part").write_bytes(CONTENT[:70_000])
+    gone = replace(server.source, urls=(f"{server.url}/gone.bin",), packings=(packing,))
+    get(gone, tmp_path)
+    assert [asked for path, asked, _ in server.requests if path == "/other.bin"] == [None]
+    assert kept(tmp_path) == {"toy/file.bin": other}
+
+
+def test_a_file_of_unknown_size_may_not_fill_the_disk(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fetch, "MOST_BYTES", len(CONTENT) - 1)
+    with pytest.raises(UserError, match=f"expected at most {len(CONTENT) - 1}, the server offers"):
+        get(replace(server.source, sha256=None, bytes=None), tmp_path)
+    assert kept(tmp_path) == {}
+
+
 def test_a_file_without_url(tmp_path):
     with pytest.raises(
         UserError,
@@ -305,17 +348,47 @@ def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path
     for folder in (downloads, tmp_path / "of a colleague who has the file trusted.csv"):
         (folder / "toy/file.bin").unlink(missing_ok=True)
         with pytest.raises(
-            UserError, match=rf"wrong sha256: expected {DIGEST} \(trusted\.csv\), actual"
+            UserError,
+            match=rf"wrong sha256: expected {DIGEST} \(trusted\.csv; delete its line .*\), actual",
         ):
             get(source, folder)
         assert kept(folder) == {}
     (downloads / "toy/file.bin").write_bytes(b"changed here")
     with pytest.raises(
-        UserError, match=r"delete it, and its line in trusted\.csv if that is wrong"
+        UserError, match=r"delete its line there .*; if the file is wrong, delete it"
     ):
         get(source, downloads)
     assert kept(downloads) == {"toy/file.bin": b"changed here"}
     assert (tmp_path / "trusted.csv").read_text().splitlines() == [head, line]
+
+
+def test_an_empty_file_is_never_trusted(server, tmp_path, monkeypatch):
+    """What a full disk or a proxy leaves; nothing is known of the right file."""
+    monkeypatch.chdir(tmp_path)
+    server.files["/toy/file.bin"] = b""
+    with pytest.raises(UserError, match=r"toy/file\.bin is empty, nothing was kept"):
+        get(replace(server.source, sha256=None, bytes=None), tmp_path / "downloads")
+    assert kept(tmp_path) == {}
+
+
+def test_a_declared_packing_of_an_unpinned_file_is_not_what_it_is_compared_with(
+    server, tmp_path, monkeypatch
+):
+    """The declared one comes first here; later the file itself can be had, and is trusted then."""
+    monkeypatch.chdir(tmp_path)
+    other = CONTENT[1000:]
+    server.files["/other.bin"] = other
+    packing = replace(toy(f"{server.url}/other.bin"), sha256=sha256(other), bytes=len(other))
+    source = replace(toy(), sha256=None, bytes=None, packings=(packing,))
+    monkeypatch.setattr(declared, "load_sources", lambda: {source.name: source})
+    assert "unpinned" not in get(source, tmp_path / "downloads")
+    assert get(source, tmp_path / "downloads") == "already there"
+    assert not (tmp_path / "trusted.csv").exists()
+    assert verify_downloads([source.name], tmp_path / "downloads")[1][source.name] == sha256(other)
+    (tmp_path / "downloads/toy/file.bin").unlink()
+    source = replace(source, urls=(f"{server.url}/toy/file.bin",))
+    assert "unpinned (a toy)" in get(source, tmp_path / "downloads")
+    assert DIGEST in (tmp_path / "trusted.csv").read_text()
 
 
 @pytest.mark.parametrize(

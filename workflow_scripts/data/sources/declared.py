@@ -278,12 +278,12 @@ def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path]
         digest = hash_file(path)
         expected = [find_expected_sha256(packing) for packing in source.alternatives]
         known = [sha256 for sha256 in expected if sha256 is not None]
-        if expected[0] is None:
-            raise UserError(
-                f"{path} has a sha256 neither in sources.yaml nor in {TRUSTED}; "
-                f"record it with: {fetch}"
-            )
         if digest not in known:
+            if expected[0] is None:
+                raise UserError(
+                    f"{path} has a sha256 neither in sources.yaml nor in {TRUSTED}; "
+                    f"record it with: {fetch}"
+                )
             wrong = f"expected {' or '.join(known)}, actual {digest}"
             raise UserError(f"{path} has the wrong sha256: {wrong}; get it again with: {fetch}")
         paths[source.name] = path

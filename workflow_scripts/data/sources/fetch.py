@@ -38,6 +38,7 @@ from workflow_scripts.data.sources.declared import (
 from workflow_scripts.data.sources.http_client import make_client, suggest_network_check
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+MOST_BYTES = 20 * 10**9  # of a file whose size is not declared; the largest known one has 2.6 GB
 PIP = "pip: "  # before the name of a package in the list of origins
 PIP_OPTIONS = (
     "--no-deps",
@@ -192,18 +193,20 @@ def receive(response: httpx2.Response, request: Request, advance: Advance) -> No
     check_status(response, request)
     offset = find_offset(response, request.part)
     total = find_total(response, offset)
-    if request.expected_bytes is None:
-        write_body(response, request, offset, total, advance)
-        return
-    if total not in (None, request.expected_bytes):
-        request.part.unlink(missing_ok=True)
+    expected = request.expected_bytes
+    is_wrong_size = (total or 0) > MOST_BYTES if expected is None else total not in (None, expected)
+    if is_wrong_size:
+        # A whole other file, such as a page that asks for a password, says nothing of the bytes
+        # that were kept; the rest of one does.
+        if response.status_code == 206:
+            request.part.unlink(missing_ok=True)
         raise refuse_size(request, f"the server offers {total}")
-    done = write_body(response, request, offset, request.expected_bytes, advance)
-    if done > request.expected_bytes:
+    done = write_body(response, request, offset, total if expected is None else expected, advance)
+    if done > (expected or MOST_BYTES):
         request.part.unlink()
         raise refuse_size(request, "the server sends more")
-    if done < request.expected_bytes:
-        raise TransientError(f"the body ended after {done} of {request.expected_bytes} bytes")
+    if expected is not None and done < expected:
+        raise TransientError(f"the body ended after {done} of {expected} bytes")
 
 
 def check_status(response: httpx2.Response, request: Request) -> None:
@@ -251,12 +254,12 @@ def write_body(
 
     Of a body that is larger than expected, the rest is not written.
     """
-    limit = request.expected_bytes
+    limit = request.expected_bytes or MOST_BYTES
     done = offset
     with open(request.part, "ab" if offset else "wb") as stream:
         for chunk in response.iter_raw():
             done += len(chunk)
-            if limit is not None and done > limit:
+            if done > limit:
                 break
             stream.write(chunk)
             advance(done, total)
@@ -266,6 +269,8 @@ def write_body(
 def refuse_size(request: Request, problem: str) -> UserError:
     """Return the error for a file of another size than the declared one."""
     expected = f"expected {request.expected_bytes} bytes"
+    if request.expected_bytes is None:
+        expected = f"expected at most {MOST_BYTES}"
     return UserError(f"{request.url}: wrong size: {expected}, {problem}")
 
 
@@ -311,7 +316,7 @@ def fetch_source(
 
     Returns a short note on its origin.
 
-    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with
+    A wrong file is never kept; a partial download is kept for the next call. Raises UserError with
     the failed attempts.
     """
     find_expected_sha256(source)  # refuses a broken trusted.csv
@@ -325,15 +330,17 @@ def fetch_source(
             if None in mismatches:
                 return "already there" + record_unpinned(source, path, locks)
             if source.sha256 is None:
-                raise UserError(
-                    f"{path} {mismatches[0]}; delete it, and its line in {TRUSTED} if that is wrong"
-                )
-        part = path.with_name(f"{path.name}.part")
+                raise UserError(f"{path} {mismatches[0]}; if the file is wrong, delete it")
+        parts = {packing: name_part(path, source, packing) for packing in source.alternatives}
+        copied = path.with_name(f"{path.name}.copy")  # it replaces no partial download
         problems = []
         for packing, origin in list_origins_to_try(source, mirror):
+            part = parts[packing] if origin in packing.urls else copied
             problem = try_origin(packing, origin, part, policy, advance)
             if problem is None:
                 os.replace(part, path)
+                for unfinished in parts.values():
+                    unfinished.unlink(missing_ok=True)
                 after = f" (after {'; '.join(problems)})" if problems else ""
                 return f"from {origin}{after}{record_unpinned(source, path, locks)}"
             problems.append(problem)
@@ -345,6 +352,13 @@ def fetch_source(
         f"{source.name} is missing: {attempts}; get it by other means{note} and put it "
         f"at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
     )
+
+
+def name_part(path: Path, source: Source, packing: Source) -> Path:
+    """Return where a partial download of a packing is kept: its bytes fit to no other packing."""
+    if packing is source:
+        return path.with_name(f"{path.name}.part")
+    return path.with_name(f"{path.name}.{(packing.sha256 or '')[:8]}.part")
 
 
 def list_origins_to_try(source: Source, mirror: Path | None) -> list[tuple[Source, str]]:
@@ -447,22 +461,25 @@ def describe_mismatch(source: Source, file: Path) -> str | None:
 
     Without a declared sha256, the trusted one counts.
     """
+    if not count_bytes(file):
+        return "is empty"
     if source.bytes and count_bytes(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {count_bytes(file)}"
     expected = find_expected_sha256(source)
     actual = hash_file(file)
     if not expected or expected == actual:
         return None
-    origin = "" if source.sha256 else f" ({TRUSTED})"
+    origin = "" if source.sha256 else f" ({TRUSTED}; delete its line there if that is wrong)"
     return f"has the wrong sha256: expected {expected}{origin}, actual {actual}"
 
 
 def record_unpinned(source: Source, path: Path, locks: Path) -> str:
     """Add a file without a declared sha256 to trusted.csv, unless the source has a row there.
 
-    Returns the end of a note on the file: "" if its sha256 is declared.
+    Returns the end of a note on the file: "" if its sha256 is declared, or is that of a packing.
     """
-    if source.sha256:
+    declared = [packing.sha256 for packing in source.alternatives if packing.sha256]
+    if source.sha256 or hash_file(path) in declared:
         return ""
     with FileLock(locks / TRUSTED.name):
         trusted: dict[str, Mapping[str, Any]] = {**read_trusted()}
@@ -471,4 +488,7 @@ def record_unpinned(source: Source, path: Path, locks: Path) -> str:
             values = (source.name, hash_file(path), count_bytes(path), today)
             trusted[source.name] = dict(zip(TRUSTED_COLUMNS, values, strict=True))
         write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
-    return f"; unpinned ({source.note}): compared with {TRUSTED} from now on"
+    return (
+        f"; unpinned ({source.note}): compared with {TRUSTED} from now on; "
+        "if it is wrong, delete it and its line there"
+    )
