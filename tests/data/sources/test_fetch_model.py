@@ -126,7 +126,10 @@ def test_a_model_that_is_there_is_not_asked_for(hub, fetch, tmp_path):
     assert "from http" in fetch(OPEN)[1]
 
 
-@pytest.mark.parametrize("content", ["[1]", '{"name": "gpt2"}', "{"])
+LISTS_NOTHING = json.dumps({"name": OPEN, "revision": REVISION, "files": {}})
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"name": "gpt2"}', "{", LISTS_NOTHING])
 def test_a_damaged_manifest_is_that_of_no_complete_model(hub, fetch, tmp_path, content):
     fetch(OPEN)
     (tmp_path / "out" / OPEN / "model.json").write_text(content)
@@ -338,6 +341,9 @@ def test_a_model_of_a_folder(hub, fetch, local, tmp_path):
     assert code == 0 and "checked against its model.json" in said
     shutil.rmtree(folder)
     (tmp_path / "copied" / OPEN / "config.json").write_text("{}")
+    code, said = fetch(OPEN, "--local", tmp_path / "copied")
+    assert code == 1 and "config.json differs from its model.json" in said
+    (tmp_path / "copied" / OPEN / "model.json").write_text(LISTS_NOTHING)
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
     assert code == 1 and "config.json differs from its model.json" in said
 

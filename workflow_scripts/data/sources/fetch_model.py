@@ -151,24 +151,31 @@ def find_manifest_problem(folder: Path, name: str, revision: str | None) -> str 
     file = HubModelFolder(folder).manifest
     try:
         manifest = read_model_manifest(folder)
+        changed_files = find_changed_files(folder, manifest)
     except UserError as error:
         return str(error)
     if (manifest.name, manifest.revision) != (name, revision):
         return f"{folder} holds {manifest.name} at {manifest.revision}, not {revision}"
-    changed_files = find_changed_files(folder, manifest)
     if changed_files:
         return f"{folder / changed_files[0]} differs from its {file.name}; copy the folder again"
     return None
 
 
 def find_changed_files(folder: Path, manifest: ModelManifest) -> list[str]:
-    """List the files that are missing or differ from the manifest."""
+    """List the files of the model that are missing, or differ from the manifest.
+
+    One that the manifest does not have differs from it, too. Raises UserError for a folder without
+    a file that a model needs.
+    """
     changed_files = []
     for file, entry in manifest.files.items():
         path = folder / file
         if not path.is_file() or hash_file(path) != entry.sha256:
             changed_files.append(file)
-    return changed_files
+    if changed_files:
+        return changed_files
+    files = select_model_files([path.name for path in folder.iterdir()], str(folder))
+    return [file for file in files if file not in manifest.files]
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
