@@ -277,6 +277,19 @@ def test_tables_counts_and_extra_files(tmp_path):
     assert sorted(summary["files"]) == ["tokenizer.json", "train.parquet", "valid.parquet"]
 
 
+def test_whole_numbers_are_numbers_and_a_column_of_two_kinds_is_one_line(tmp_path):
+    numbers = {"item": ["a", "b"], "label": [1, 0]}
+    write_data(TableDataset({"train": numbers}, []), SPEC, tmp_path / "out")
+    table = pyarrow.parquet.read_table(tmp_path / "out/train.parquet")
+    assert table["label"].to_pylist() == [1.0, 0.0]
+    mixed = {"item": ["a", "b"], "label": [1.0, "negative"]}
+    with pytest.raises(
+        UserError, match="column label of the split train is not all of the type do"
+    ):
+        write_data(TableDataset({"train": mixed}, []), SPEC, tmp_path / "mixed")
+    assert not (tmp_path / "mixed").exists()
+
+
 MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}
 
 

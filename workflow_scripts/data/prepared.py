@@ -122,8 +122,9 @@ class TableDataset:
     tables: split -> column -> values. prompt tasks have the fields of PromptItem;
         language_modelling has `source` and `ids` (tokens of one document, without start and end
         tokens); sentence_prediction has the fields of `datasets.sentences.Sentence`. `ids` are
-        lists of 32-bit integers; all other values are texts or floats.
-    extra_files: name -> text. described: further content of dataset.json.
+        lists of 32-bit integers; all other values are texts or numbers.
+    extra_files: name -> text. described: further content of dataset.json. `labels` are the names of
+        the classes of sentence_prediction; without them its labels are scores.
     """
 
     tables: dict[str, dict[str, list]]
@@ -206,12 +207,23 @@ def collect_columns(
 def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
     """Write the Parquet file of a split.
 
-    Its columns are texts, floats, or, by LISTS, lists of 32-bit integers.
+    Its columns are texts, numbers, or, by LISTS, lists of 32-bit integers. Raises UserError for a
+    column of anything else.
     """
     import pyarrow.parquet
 
-    types = {name: find_column_type(name, values) for name, values in columns.items()}
-    table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
+    arrays = {}
+    for name, values in columns.items():
+        column_type = find_column_type(name, values)
+        try:
+            arrays[name] = pyarrow.array(values, column_type)
+        except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise UserError(
+                f"column {name} of the split {split} is not all of the type {column_type} "
+                f"({reason}); correct the data set's prepare"
+            ) from error
+    table = pyarrow.table(arrays)
     pyarrow.parquet.write_table(table, DataFolder(folder).split(split), compression="zstd")
 
 
@@ -221,7 +233,7 @@ def find_column_type(name: str, values: list) -> "pyarrow.DataType":
 
     if name.endswith(LISTS):
         return pyarrow.list_(pyarrow.int32())
-    if values and isinstance(values[0], float):
+    if values and isinstance(values[0], int | float):
         return pyarrow.float64()
     return pyarrow.string()
 

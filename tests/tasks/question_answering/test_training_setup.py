@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tests.data.preparing import prepare_data, write_data
 from tests.training.sentence_toy import SIZES, sentence_spec, write_encoder
 from tests.training.toy import run_main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
 from workflow_scripts.evaluation.span_metrics import (
     compute_exact_match,
@@ -25,6 +27,7 @@ from workflow_scripts.evaluation.span_metrics import (
     select_worst_variants,
 )
 from workflow_scripts.tasks.base import Checkpoint
+from workflow_scripts.tasks.question_answering.kind import score_questions
 from workflow_scripts.tasks.question_answering.training_setup import (
     NOT_HERE,
     find_best_spans,
@@ -94,6 +97,25 @@ def test_a_pass_of_a_search_is_over_all_windows(place):
     search = Search(learning_rate=[0.001], batch_sentences=[10], epochs=3)
     (candidate,) = list_candidates(spec.training, search, examples)
     assert candidate.max_steps == math.ceil(3 * len(found.item) / 10)
+
+
+def test_answers_that_are_no_list_are_one_line(place, tmp_path):
+    table = pq.read_table(place / "data/train.parquet")
+    texts = table["answer"]
+    plain = table.set_column(table.column_names.index("answers"), "answers", texts)
+    (tmp_path / "data").mkdir()
+    pq.write_table(plain, tmp_path / "data/train.parquet")
+    (tmp_path / "init").symlink_to(place / "init")
+    with pytest.raises(UserError, match=r"train\.parquet: '.*' in the column answers is no JSON"):
+        windows(tmp_path)
+
+
+def test_a_dash_in_a_name_makes_no_variants():
+    """As in q-1 and q-2, or in an identifier; of SQuAD's variants the question itself is there."""
+    values = {"f1": [1.0, 0.0, 0.5]}
+    assert [score.metric for score in score_questions(["q-1", "q-2", "q-3"], values)] == ["f1"]
+    found = {score.metric: score for score in score_questions(["q", "q-turk0", "r"], values)}
+    assert (found["adversarial_f1"].value, found["adversarial_f1"].n) == (25, 2)
 
 
 def test_batches_allow_the_paragraph_alone(place):

@@ -23,11 +23,16 @@ from tests.training.sentence_toy import (
     write_tokenizer,
 )
 from tests.training.toy import record_files, run_main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import SpecialTokens
 from workflow_scripts.tasks.batching import RaggedSequences, find_file_order
 from workflow_scripts.tasks.run_spec import read_run_spec
-from workflow_scripts.tasks.sentence_prediction.training_setup import Sentences, read_sentences
+from workflow_scripts.tasks.sentence_prediction.training_setup import (
+    Sentences,
+    read_sentences,
+    set_up_training,
+)
 from workflow_scripts.training import loop
 
 
@@ -127,6 +132,26 @@ def value(scores: pd.DataFrame, metric: str, subset: str = "all", readout: str =
         "value"
     ]
     return found
+
+
+def test_data_without_labels_have_scores_and_a_class_without_a_name_is_one_line(tmp_path):
+    """As a data set of one's own may have them: `TableDataset` writes no labels by itself."""
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
+    spec = read_run_spec(sentence_spec(), "spec")
+    cpu = torch.device("cpu")
+    manifest = json.loads((data / "dataset.json").read_text())
+    for labels, outputs in ((["another", "same"], 2), (None, 1)):
+        (data / "dataset.json").write_text(json.dumps(manifest | {"labels": labels}))
+        setup = set_up_training(spec, data, init, cpu)
+        assert setup.model.heads["sentence"][-1].out_features == outputs
+    del manifest["labels"]
+    (data / "dataset.json").write_text(json.dumps(manifest))
+    assert set_up_training(spec, data, init, cpu).model.heads["sentence"][-1].out_features == 1
+    (data / "dataset.json").write_text(json.dumps(manifest | {"labels": ["the only one"]}))
+    with pytest.raises(
+        UserError, match=r"train\.parquet: a label is 1, and the 1 classes have the"
+    ):
+        set_up_training(spec, data, init, cpu)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -85,7 +85,7 @@ class Kind(TaskKind):
             # no right answer is given
             "start": [0] * len(inputs),
             "answer": [""] * len(inputs),
-            "answers": ["[]"] * len(inputs),
+            "answers": [[] for _ in inputs],
         }
         windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
         device = next(model.parameters()).device
@@ -96,7 +96,9 @@ class Kind(TaskKind):
 def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[Score]:
     """Return the scores of a split. items: of its rows. values_of: measure -> value of each row."""
     rows_by_prefix = {"": list(range(len(items)))}
-    if any("-" in item for item in items):
+    questions = set(items)
+    # Items with a dash of their own, such as q-1, are no variants: there is no question q.
+    if any("-" in item and item.partition("-")[0] in questions for item in items):
         rows_by_prefix["adversarial_"] = select_worst_variants(items, values_of["f1"])
     scores = []
     for prefix, rows in rows_by_prefix.items():

@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.encoder.model import SpecialTokens, extract_vocabulary
@@ -106,13 +107,22 @@ class Windows:
 def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str) -> Windows:
     """Read the windows of a split.
 
-    Raises UserError if one can be longer than the model's positions.
+    Raises UserError if one can be longer than the model's positions, or if the answers are no
+    lists.
     """
-    return make_windows(spec, tokenizer_folder, read_table(data, split, COLUMNS).to_pydict())
+    columns = read_table(data, split, COLUMNS).to_pydict()
+    try:
+        columns["answers"] = [json.loads(text) for text in columns["answers"]]
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{DataFolder(data).split(split)}: {error.doc!r:.50} in the column answers is no JSON "
+            "list of texts; correct the data set's prepare"
+        ) from error
+    return make_windows(spec, tokenizer_folder, columns)
 
 
 def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
-    """Make the windows of questions, from COLUMNS as they are in a split."""
+    """Make the windows of questions, from COLUMNS of a split; `answers` are lists of texts."""
     settings = spec.problem
     positions = spec.model.settings.positions
     if settings.longest > positions:
@@ -147,7 +157,7 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
         offsets=offsets,
         ends=np.array(ends),
         contexts=columns["context"],
-        answers=[json.loads(text) for text in columns["answers"]],
+        answers=columns["answers"],
         longest_answer=settings.longest_answer,
         pad=vocabulary.special.pad,
     )

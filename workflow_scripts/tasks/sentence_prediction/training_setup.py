@@ -258,6 +258,16 @@ class SentenceModel(EncoderWithHeads):
         )
 
 
+def check_classes(labels: np.ndarray, count: int, file: Path) -> None:
+    """Raise UserError unless each of the labels [N] is the number of one of `count` classes."""
+    wrong = ~np.isin(labels, np.arange(count))
+    if wrong.any():
+        raise UserError(
+            f"{file}: a label is {labels[wrong][0]:g}, and the {count} classes have the numbers 0 "
+            f"to {count - 1}; correct the data set's prepare"
+        )
+
+
 def make_head(settings: Settings, width: int, outputs: int, dropout: float) -> nn.Sequential:
     """Make a head with random weights on states of `width` features."""
     if settings.head_layers == 1:
@@ -277,7 +287,7 @@ def set_up_training(
     UserError if a file is missing or broken.
     """
     settings = spec.training
-    names = read_json(DataFolder(data).manifest)["labels"]  # None if labels are scores
+    names = read_json(DataFolder(data).manifest).get("labels")  # None if labels are scores
     outputs = len(names) if names else 1
     assert isinstance(settings, RecomputingTraining)
     encoder = load_initial_encoder(spec, init)
@@ -289,6 +299,8 @@ def set_up_training(
             "score on it what was trained on another task (`weights`)"
         )
     train = read_sentences(spec, model.positions, init, data, "train")
+    if names:
+        check_classes(train.label, len(names), DataFolder(data).split("train"))
     batches = shuffle_items(model, train, settings, device)
     validate = None
     if settings.selection:
