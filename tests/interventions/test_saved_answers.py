@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from tests.training.toy import flip_bit
+from workflow_scripts.common.files import read_json, write_json
+from workflow_scripts.common.system import JobCosts, measure_costs
 from workflow_scripts.interventions.saved_answers import SavedAnswers
 
 IDENTITY = {"fingerprint": "a", "device": "cpu"}
@@ -35,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         "cap/0",
         "unchanged",
     ]
-    assert len(list(folder.iterdir())) == 2 + 1
+    assert len(list(folder.iterdir())) == 2 + 2
     return folder
 
 
@@ -44,6 +46,24 @@ def test_what_was_saved_is_not_computed_again(folder: Path):
     assert saved.answers.keys() == {"cap/0", "unchanged"}
     assert answer(saved, {"cap/0": 4, "unchanged": 5, "later": 6}) == ["later"]
     assert SavedAnswers(folder, IDENTITY, 0).answers.keys() == {"cap/0", "unchanged", "later"}
+
+
+def test_the_costs_of_the_processes_before_are_kept(folder: Path):
+    """Of three processes; the second and the third have continued."""
+    first = read_json(folder / "costs.json")
+    assert first["resumed"] == 0
+    write_json(folder / "costs.json", first | {"seconds": 5000.0, "started": "2026-01-01"})
+    saved = SavedAnswers(folder, IDENTITY, 0)
+    assert saved.costs_before == JobCosts(**read_json(folder / "costs.json"))
+    answer(saved, {"later": 6})
+    second = read_json(folder / "costs.json")
+    assert (second["resumed"], second["started"]) == (1, "2026-01-01")
+    assert 5000 < second["seconds"] < 5000 + 3600
+    third = measure_costs(SavedAnswers(folder, IDENTITY, 0).costs_before)
+    assert third.resumed == 2 and third.seconds > second["seconds"]
+    assert third.cpu_seconds > second["cpu_seconds"] > first["cpu_seconds"] > 0
+    # Without answers to continue from, a job begins again, and so do its costs.
+    assert SavedAnswers(folder, IDENTITY | {"device": "cuda"}, 0).costs_before is None
 
 
 @pytest.mark.parametrize("key", IDENTITY)

@@ -79,6 +79,8 @@ def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
     # not trained again
     assert kept["seconds"].tolist()[: len(before)] == [row["seconds"] for row in before]
     assert kept.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+    record = json.loads((tmp_path / "out/record.json").read_text())
+    assert record["resumed"] == 1 and record["seconds"] > sum(row["seconds"] for row in before)
 
 
 def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):

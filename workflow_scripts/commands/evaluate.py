@@ -30,6 +30,7 @@ from workflow_scripts.common.result_folders import (
     InterventionFolder,
     RunFolder,
 )
+from workflow_scripts.common.system import JobCosts
 from workflow_scripts.common.validation import Model, parse_as
 from workflow_scripts.evaluation.scores import Score, write_scores
 from workflow_scripts.provenance.record import add_output_digests, make_record
@@ -236,9 +237,13 @@ def write_scoring_records(
     fingerprint: Fingerprint,
     device: "torch.device",
     checkpoint_sha256: str,
+    costs_before: JobCosts | None = None,
     **content: Any,
 ) -> None:
-    """Write the manifest of the files in a folder, with `content`, and the record."""
+    """Write the manifest of the files in a folder, with `content`, and the record.
+
+    costs_before: of earlier processes of the job that this one has continued.
+    """
     from workflow_scripts.training.machine import describe_device
 
     manifest = {
@@ -255,6 +260,7 @@ def write_scoring_records(
         scored.spec.seed,
         scored.spec.precision,
         describe_device(device),
+        costs_before,
     )
     if isinstance(scored.spec, GivenWeightsSpec):  # of a trained run, its own records have both
         manifest["weights"] = scored.spec.to_json()["init"]

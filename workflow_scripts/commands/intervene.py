@@ -92,6 +92,7 @@ def main(args: argparse.Namespace) -> None:
             fingerprint,
             device,
             sha256,
+            saved.costs_before,
             candidates_sha256=identity["candidates_sha256"],
         )
     saved.remove()

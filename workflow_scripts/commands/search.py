@@ -7,7 +7,7 @@ training of the current one.
 """
 
 import argparse
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import SearchFolder
+from workflow_scripts.common.system import JobCosts, measure_costs
 from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -68,12 +69,13 @@ def main(args: argparse.Namespace) -> None:
     input_digests = hash_inputs(spec, args.data, args.init)
     made_from = input_digests | {"code_digest": fingerprint.code}
     state_file = args.state / "done.json"
-    rows = read_finished_pairs(state_file, made_from)
+    rows, costs_before = read_finished_pairs(state_file, made_from)
     examples = count_examples(spec, args.data, args.init) if search.epochs else None
     candidates = list_candidates(spec.training, search, examples)
     for candidate in candidates[len(rows) :]:
         rows.append(resume_candidate(args, spec, candidate, made_from, device))
-        write_json(state_file, {**made_from, "pairs": rows})
+        costs = asdict(measure_costs(costs_before))
+        write_json(state_file, {**made_from, "pairs": rows, "costs": costs})
     # the first of equal ones
     best = max(range(len(candidates)), key=lambda index: rows[index]["value"])
     with write_atomically(args.out) as out:
@@ -89,19 +91,23 @@ def main(args: argparse.Namespace) -> None:
             "chosen": candidates[best].model_dump(),
         }
         write_json(folder.chosen, content)
-        record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
+        record = make_training_record(
+            fingerprint, spec, input_digests["data_digest"], device, costs_before
+        )
         write_json(folder.record, record)
         add_output_digests(folder.record, [folder.chosen])
     state_file.unlink()
 
 
-def read_finished_pairs(state_file: Path, made_from: dict[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of search.csv that an interrupted search has finished.
+def read_finished_pairs(
+    state_file: Path, made_from: dict[str, str]
+) -> tuple[list[dict[str, Any]], JobCosts | None]:
+    """Return the rows of search.csv that an interrupted search has finished, and what they cost.
 
     Raises UserError if it was a search with other inputs or other code than `made_from`.
     """
     if not state_file.exists():
-        return []
+        return [], None
     state = read_json(state_file)
     for name, value in made_from.items():
         if state[name] != value:
@@ -110,7 +116,7 @@ def read_finished_pairs(state_file: Path, made_from: dict[str, str]) -> list[dic
                 f"{state_file} was made with another {input_name}; "
                 f"delete {state_file.parent} to start again"
             )
-    return state["pairs"]
+    return state["pairs"], JobCosts(**state["costs"])
 
 
 def resume_candidate(

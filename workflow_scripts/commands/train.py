@@ -29,6 +29,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.result_folders import RunFolder
+from workflow_scripts.common.system import JobCosts
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.provenance.record import add_output_digests, make_record
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
@@ -244,12 +245,20 @@ def describe_best_weights(state: "TrainingState", settings: Training) -> dict[st
 
 
 def make_training_record(
-    fingerprint: Fingerprint, spec: RunSpec, data_digest: str, device: "torch.device"
+    fingerprint: Fingerprint,
+    spec: RunSpec,
+    data_digest: str,
+    device: "torch.device",
+    costs_before: JobCosts | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of record.json for a training or a search."""
+    """Return the fields of record.json for a training or a search.
+
+    costs_before: of earlier processes of the search.
+    """
     from workflow_scripts.training.machine import describe_device
 
-    return make_record(fingerprint, data_digest, spec.seed, spec.precision, describe_device(device))
+    on = describe_device(device)
+    return make_record(fingerprint, data_digest, spec.seed, spec.precision, on, costs_before)
 
 
 def hash_inputs(spec: RunSpec, data: Path, init: Path | None) -> dict[str, str]:

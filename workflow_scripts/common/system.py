@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,46 @@ def measure_cpu_seconds() -> float:
 
 def measure_peak_memory() -> int:
     """Return the largest memory use of this process so far, in bytes."""
+    if os.path.exists("/proc/self/status"):
+        # On Linux getrusage would count what the process that started this one had, too.
+        with open("/proc/self/status", encoding="utf-8") as stream:
+            for line in stream:
+                if line.startswith("VmHWM:"):
+                    return 1024 * int(line.split()[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if sys.platform == "darwin":
         return peak  # macOS counts bytes
     return 1024 * peak  # Linux counts kibibytes
+
+
+@dataclass(frozen=True)
+class JobCosts:
+    """What a job has cost in all its processes: it was continued `resumed` times.
+
+    started: of the first of them. peak_memory_bytes: the largest of them.
+    """
+
+    started: str
+    resumed: int
+    seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+
+def measure_costs(before: JobCosts | None = None) -> JobCosts:
+    """Return the costs of this process so far, with those of the job's processes `before` it."""
+    own = JobCosts(
+        STARTED, 0, time.monotonic() - CLOCK, measure_cpu_seconds(), measure_peak_memory()
+    )
+    if before is None:
+        return own
+    return JobCosts(
+        started=before.started,
+        resumed=before.resumed + 1,
+        seconds=before.seconds + own.seconds,
+        cpu_seconds=before.cpu_seconds + own.cpu_seconds,
+        peak_memory_bytes=max(before.peak_memory_bytes, own.peak_memory_bytes),
+    )
 
 
 def read_commit() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Layout of the folder:
 
     identity.json                   digests of all that decides the answers
+    costs.json                      what the job has cost until the last save
     answers-<sha256>.safetensors    the passes since the save before, by their names
 
 A file is written under another name and renamed when it is on disk. Nothing is pickled.
@@ -11,6 +12,7 @@ A file is written under another name and renamed when it is on disk. Nothing is 
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from safetensors.torch import load_file
@@ -23,6 +25,7 @@ from workflow_scripts.common.files import (
     store_on_disk,
     write_json,
 )
+from workflow_scripts.common.system import JobCosts, measure_costs
 from workflow_scripts.models.weights import write_tensors
 
 
@@ -31,6 +34,8 @@ class SavedAnswers:
 
     Those of a job with another identity are deleted. They are saved when `seconds` have passed
     since the save before, so that a short job saves none.
+
+    costs_before: what earlier processes of the job have cost until their last save.
     """
 
     def __init__(self, folder: Path, identity: dict[str, str], seconds: float):
@@ -38,8 +43,12 @@ class SavedAnswers:
         self.identity = identity
         self.seconds = seconds
         self.identity_file = folder / "identity.json"
+        self.costs_file = folder / "costs.json"
         self.unfinished_file = folder / ".answers.part"
         self.answers = self._load()
+        self.costs_before: JobCosts | None = None
+        if self.costs_file.is_file():
+            self.costs_before = JobCosts(**read_json(self.costs_file))
         self.unsaved: dict[str, Tensor] = {}
         self.last_save = time.monotonic()
 
@@ -71,6 +80,7 @@ class SavedAnswers:
         """Write the answers that are not on disk yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.identity_file, self.identity)
+        write_json(self.costs_file, asdict(measure_costs(self.costs_before)))
         write_tensors(self.unsaved, self.unfinished_file)
         store_on_disk(self.unfinished_file)
         name = f"answers-{hash_file(self.unfinished_file)}.safetensors"
@@ -80,7 +90,8 @@ class SavedAnswers:
 
     def remove(self) -> None:
         """Delete what was saved, and the folder unless it has other files."""
-        for file in (*self._list_files(), self.unfinished_file, self.identity_file):
+        own_files = (self.unfinished_file, self.costs_file, self.identity_file)
+        for file in (*self._list_files(), *own_files):
             file.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()

@@ -4,20 +4,17 @@ Every stage writes this record next to its result. Nothing here changes a result
 """
 
 import platform
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import digest, format_json, hash_file, read_mapping, write_json
 from workflow_scripts.common.system import (
-    CLOCK,
-    STARTED,
+    JobCosts,
     describe_cpu,
     get_utc_time,
     list_versions,
-    measure_cpu_seconds,
-    measure_peak_memory,
+    measure_costs,
     read_commit,
 )
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
@@ -33,6 +30,7 @@ def make_record(
     seed: int | None = None,
     precision: str | None = None,
     computed_on: dict[str, Any] | None = None,
+    costs_before: JobCosts | None = None,
 ) -> dict[str, Any]:
     """Return the record of a result that this process has just made.
 
@@ -40,10 +38,10 @@ def make_record(
 
     data_digest: digest of the data of the result's task, or the digest of each input by its name.
     computed_on: the return value of `training.machine.describe_device`; None if the process did not
-    load torch.
+    load torch. costs_before: of earlier processes of the job that this one has continued.
     """
     device = computed_on or describe_cpu()
-    seconds = time.monotonic() - CLOCK
+    costs = measure_costs(costs_before)
     return {
         "fingerprint": str(fingerprint),
         "spec": fingerprint.spec,
@@ -51,13 +49,13 @@ def make_record(
         "data_digest": data_digest,
         "seed": seed,
         "precision": precision,
-        "started": STARTED,
+        "started": costs.started,
         "finished": get_utc_time(),
-        "seconds": seconds,
-        "cpu_seconds": measure_cpu_seconds(),
-        "gpu_seconds": seconds if device["device"] == "cuda" else 0.0,
-        "resumed": 0,
-        "peak_memory_bytes": measure_peak_memory(),
+        "seconds": costs.seconds,
+        "cpu_seconds": costs.cpu_seconds,
+        "gpu_seconds": costs.seconds if device["device"] == "cuda" else 0.0,
+        "resumed": costs.resumed,
+        "peak_memory_bytes": costs.peak_memory_bytes,
         **device,
         **read_commit(),
         "host": platform.node(),
