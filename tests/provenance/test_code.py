@@ -4,7 +4,8 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, MEASURES, list_modules
-from workflow_scripts.provenance.code import digest_code, find_closure
+from workflow_scripts.provenance.code import digest_code, find_closure, find_options_module
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
@@ -124,6 +125,31 @@ def test_what_cannot_change_a_result_does_not_change_the_digest(
     tmp_path: Path, changes: dict[str, str]
 ):
     assert of_a(package(tmp_path, **changes)) == of_a(package(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("field", "is_same"),
+    [
+        ('Field(1, description="Another text.", gt=0)', True),
+        ("Field(1, gt=0)", True),
+        ('Field(2, description="A text.", gt=0)', False),
+        ('Field(1, description="A text.", gt=1)', False),
+        ('describe(1, description="Another text.", gt=0)', False),
+    ],
+)
+def test_the_description_of_a_setting_is_documentation(tmp_path: Path, field: str, is_same: bool):
+    known = of_a(package(tmp_path, a='x: int = Field(1, description="A text.", gt=0)\n'))
+    assert (of_a(package(tmp_path, a=f"x: int = {field}\n")) == known) == is_same
+
+
+def test_options_count_though_no_module_imports_them(tmp_path: Path):
+    root = package(tmp_path, a="def analyse(runs, options): ...\n")
+    assert find_options_module("workflow_scripts.a", root) == set()
+    (root / "workflow_scripts/options").mkdir()
+    (root / "workflow_scripts/options/a.py").write_text("weight: float = 1.0\n")
+    assert find_options_module("workflow_scripts.a", root) == {"workflow_scripts.options.a"}
+    analysis = Fingerprint({}, (f"{ANALYSES}.mean_scores",))
+    assert f"{ANALYSES}.options.mean_scores" in analysis.modules
 
 
 @pytest.mark.parametrize(

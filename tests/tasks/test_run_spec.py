@@ -104,6 +104,8 @@ def test_given_weights_have_what_scoring_reads():
     }
     assert content["init"]["run"] == "paws/bert/ft/seed-1" and content["weights"] == "paws"
     assert read_given_weights_spec(content, "spec") == spec
+    with pytest.raises(UserError, match=r"spec: key 'training\.torch_threads' is missing"):
+        read_given_weights_spec(content | {"training": {}}, "spec")
     start = resolve_run(
         catalogue, Run.parse("text-bpe-4k/gpt2-small/pretrain@start/seed-2"), "demo"
     )

@@ -1,6 +1,7 @@
 """Hash the code that can change a result.
 
-It is the import closure of some modules, without comments and docstrings.
+It is the import closure of some modules, without comments, docstrings, and the descriptions of
+fields.
 """
 
 import ast
@@ -64,6 +65,9 @@ def _analyse_source(name: str, source: bytes) -> tuple[str, list[str]]:
     """
     tree = ast.parse(source)
     imports: set[str] = set()
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call):
+            _remove_description(call)
     for node in [tree, *_list_statements(tree.body)]:
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
@@ -96,6 +100,12 @@ def _remove_docstring(node: ast.AST) -> None:
         return
     if ast.get_docstring(node, clean=False) is not None:
         node.body = node.body[1:]
+
+
+def _remove_description(call: ast.Call) -> None:
+    """Remove the description of a field of settings, which is documentation."""
+    if isinstance(call.func, ast.Name) and call.func.id == "Field":
+        call.keywords = [keyword for keyword in call.keywords if keyword.arg != "description"]
 
 
 def _list_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -139,6 +149,16 @@ def _locate_module(root: Path, name: str) -> Path:
     if package_file.exists():
         return package_file
     return path.with_suffix(".py")
+
+
+def find_options_module(module: str, root: Path = PROJECT) -> set[str]:
+    """Return the name of the module that has the options of another one, if there is one.
+
+    A module need not import it: the options are read before it is called.
+    """
+    package, _, name = module.rpartition(".")
+    options = f"{package}.options.{name}"
+    return {options} if _locate_module(root, options).exists() else set()
 
 
 @cache

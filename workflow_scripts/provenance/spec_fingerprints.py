@@ -19,7 +19,12 @@ from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention
-from workflow_scripts.provenance.code import PACKAGE, digest_code, find_closure
+from workflow_scripts.provenance.code import (
+    PACKAGE,
+    digest_code,
+    find_closure,
+    find_options_module,
+)
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -43,10 +48,13 @@ class Fingerprint:
     def modules(self) -> tuple[str, ...]:
         """The modules from which all other code is imported.
 
-        Those of the settings are among them: `spec` lacks the defaults, so these are code.
+        Those of the settings and of the options are among them: `spec` lacks the defaults, so these
+        are code.
         """
         classes = self.settings.values()
         modules = {settings_class.__module__ for settings_class in classes}
+        for module in self.entry_points:
+            modules |= find_options_module(module)
         return tuple(dict.fromkeys([*self.entry_points, *sorted(modules)]))
 
     @property

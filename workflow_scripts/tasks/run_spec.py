@@ -229,6 +229,12 @@ class _Content(StrictModel):
     phrases: Pattern = ""
 
 
+class _Threads(StrictModel):
+    """What the scoring of given weights needs of the settings of a training."""
+
+    torch_threads: Annotated[int, Field(gt=0)]
+
+
 class _GivenWeightsContent(StrictModel):
     """The content of a GivenWeightsSpec in a JSON file."""
 
@@ -246,7 +252,7 @@ class _GivenWeightsContent(StrictModel):
     problem: dict[str, Any]
     weights: Word
     objective: dict[str, Any]
-    training: dict[str, int]
+    training: _Threads
 
 
 @dataclass(frozen=True)
@@ -310,7 +316,7 @@ def read_given_weights_spec(content: Any, source: str | Path, key: str = "") -> 
         problem=_parse_problem(parsed.problem, parsed.kind, source),
         origin=parsed.init,
         weights=parsed.weights,
-        torch_threads=parsed.training["torch_threads"],
+        torch_threads=parsed.training.torch_threads,
     )
 
 

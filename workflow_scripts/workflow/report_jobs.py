@@ -19,6 +19,7 @@ from workflow_scripts.config.displays import (
     select_display_runs,
 )
 from workflow_scripts.config.requested import find_paper_needs, list_paper_runs, select_claim
+from workflow_scripts.config.specs import list_ancestors
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import load_unfinished
@@ -116,7 +117,7 @@ class ReportJobs:
     def _list_table_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores, and the data.
 
-        A note under the table compares the data with the paper's.
+        Notes under the table compare the data with the paper's, those of pre-trainings too.
         """
         display = self._get_display(wildcards)
         analyses = self.catalogue.papers[wildcards.paper].analyses
@@ -126,7 +127,9 @@ class ReportJobs:
             runs += select_display_runs(analyses[name], requested)
         files = self._list_display_files(wildcards)
         results = RESULTS.scale(wildcards.scale)
-        for task in dict.fromkeys(run.task for run in runs):
+        one_of_each = {run.variant_key: run for run in runs}.values()
+        ancestors = list_ancestors(self.catalogue, one_of_each, wildcards.scale)
+        for task in dict.fromkeys(run.task for run in [*runs, *ancestors]):
             files.append(results.data(task).manifest)
         return files
 
