@@ -14,6 +14,7 @@ import pytest
 from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
 from tests.training.toy import ROOT, assert_one_error, command, environment, run_main
 from workflow_scripts.__main__ import main
+from workflow_scripts.training.search import find_best
 
 GRID = {"seed": 1, "learning_rate": [1e-7, 0.003], "batch_sentences": [50, 16], "epochs": 6}
 
@@ -53,6 +54,10 @@ def test_every_pair_is_tried_and_the_best_by_validation_is_chosen(place):
         "validate_every": {50: 2, 16: 7}[best["batch_sentences"]],
     }
     assert not (place / "whole/state").exists() or not any((place / "whole/state").iterdir())
+
+
+def test_the_best_is_the_first_of_equal_ones():
+    assert [find_best([0.5]), find_best([1, 3, 2, 3]), find_best([2.0, 2.0])] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def write_analysis(
         folder = AnalysisFolder(out)
         out.mkdir()
         write_scores(folder.scores, result.scores)
-        for name, table in result.files.items():
-            table.to_csv(folder.table(name), index=False, float_format="%.6g")
+        for name in result.files:
+            result.write_table(name, folder.table(name))
         manifest = describe_analysis(job_spec, origins, result) | {"files": hash_files(out)}
         write_json(folder.manifest, manifest)
         write_json(folder.record, make_analysis_record(job_spec, origins, source_digests))

@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> None:
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
-    from workflow_scripts.training.search import COLUMNS, count_examples, list_candidates
+    from workflow_scripts.training.search import COLUMNS, count_examples, find_best, list_candidates
 
     fingerprint = fingerprint_search(spec)
     device = choose_device(args.device)
@@ -76,8 +76,7 @@ def main(args: argparse.Namespace) -> None:
         rows.append(resume_candidate(args, spec, candidate, made_from, device))
         costs = asdict(measure_costs(costs_before))
         write_json(state_file, {**made_from, "pairs": rows, "costs": costs})
-    # the first of equal ones
-    best = max(range(len(candidates)), key=lambda index: rows[index]["value"])
+    best = find_best([row["value"] for row in rows])
     with write_atomically(args.out) as out:
         folder = SearchFolder(out)
         out.mkdir()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,8 @@ def choose_lengths(
         "warmup_steps": round(steps * settings.warmup_steps / settings.max_steps),
         "validate_every": max(1, math.ceil(examples / batch / VALIDATIONS)),
     }
+
+
+def find_best(values: Sequence[float]) -> int:
+    """Return the position of the largest value of validation, the first of equal ones."""
+    return max(range(len(values)), key=lambda position: values[position])
