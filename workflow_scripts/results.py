@@ -371,12 +371,12 @@ class Results:
         exported = self._exported.predictions_of(parsed.variant_key)
         if exported.exists() and run in self._runs.index:
             # It has the predictions of several seeds.
-            predictions = read_parquet(exported, filters=[("seed", "==", parsed.seed)])
+            table = read_parquet(exported, filters=[("seed", "==", parsed.seed)])
         else:
-            predictions = read_parquet(self._require_file(parsed, own_file))
-        if predictions.empty:  # a pilot: its variant has predictions of other seeds
+            table = read_parquet(self._require_file(parsed, own_file))
+        if not table.num_rows:  # a pilot: its variant has predictions of other seeds
             self._require_file(parsed, own_file)
-        predictions = predictions.drop(columns="seed", errors="ignore")
+        predictions = table.to_pandas().drop(columns="seed", errors="ignore")
         if not texts:
             return predictions
         return _add_texts(predictions, self._find_texts(parsed))

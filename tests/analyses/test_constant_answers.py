@@ -95,7 +95,7 @@ def test_a_split_that_was_not_evaluated_is_named(run: TrainedRun):
 
 @pytest.mark.parametrize("harm", ["cut", "changed"])
 def test_damaged_and_changed_predictions_are_refused(run: TrainedRun, harm: str):
-    """They must be the file whose sha256 evaluation wrote beside it."""
+    """They must be the file whose sha256 evaluation wrote next to it."""
     file = run.files.evaluation.predictions
     write_json(run.files.evaluation.manifest, {"files": {file.name: hash_file(file)}})
     assert analyse([run], Options()).scores
