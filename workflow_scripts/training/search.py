@@ -72,7 +72,7 @@ def choose_lengths(
     steps = math.ceil(epochs * examples / batch)
     return {
         "max_steps": steps,
-        "warmup_steps": round(steps * settings.warmup_steps / settings.max_steps),
+        "warmup_steps": round(steps * settings.warmup_steps / settings.n_updates),
         "validate_every": max(1, math.ceil(examples / batch / VALIDATIONS)),
     }
 
