@@ -25,6 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
+@pytest.mark.quick_faults
 def test_a_file_that_was_put_there_is_checked_and_kept(project: Project):
     """As the error for a file without a URL advises."""
     file = project.root / FILE
@@ -35,6 +36,7 @@ def test_a_file_that_was_put_there_is_checked_and_kept(project: Project):
     assert manifest["sha256"] == sha256(CONTENT).hexdigest()
 
 
+@pytest.mark.quick_faults
 def test_a_wrong_file_that_was_put_there_is_refused_and_not_deleted(project: Project):
     file = project.root / FILE
     file.write_bytes(b"another release\n")

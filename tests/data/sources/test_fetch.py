@@ -215,6 +215,7 @@ def test_half_a_file_of_an_earlier_call_is_completed_or_thrown_away(server, tmp_
     assert part[:1] == b"x" or [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
 
 
+@pytest.mark.quick_faults
 def test_a_whole_other_file_does_not_cost_what_was_kept(server, tmp_path):
     """A page that asks for a password in place of the file; then the file is there again."""
     (tmp_path / "toy").mkdir()
@@ -227,6 +228,7 @@ def test_a_whole_other_file_does_not_cost_what_was_kept(server, tmp_path):
     assert kept(tmp_path) == {"toy/file.bin.part": CONTENT[:70_000]}
 
 
+@pytest.mark.quick_faults
 def test_a_wrong_file_in_the_mirror_does_not_cost_what_was_kept(server, tmp_path):
     for folder in ("downloads/toy", "mirror/toy"):
         (tmp_path / folder).mkdir(parents=True)
@@ -237,6 +239,7 @@ def test_a_wrong_file_in_the_mirror_does_not_cost_what_was_kept(server, tmp_path
     assert [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
 
 
+@pytest.mark.quick_faults
 def test_a_partial_download_of_one_packing_is_not_continued_with_another(server, tmp_path):
     other = CONTENT[::-1]
     server.files["/other.bin"] = other

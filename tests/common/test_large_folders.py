@@ -1,0 +1,73 @@
+"""What killed processes leave of a large folder."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.common.large_folders import LOCK, remove_leftovers, write_large_folder
+
+ROOT = Path(__file__).parents[2]
+WRITES = """
+import sys, time
+from pathlib import Path
+from workflow_scripts.common.large_folders import write_large_folder
+with write_large_folder(Path(sys.argv[1])) as folder:
+    folder.mkdir()
+    (folder / "part").write_text("x")
+    print("wrote", flush=True)
+    time.sleep(60)
+"""
+
+
+def start(target: Path) -> tuple[subprocess.Popen, Path]:
+    """A process that is in the middle of writing, and its scratch folder, made to look old."""
+    before = set(target.parent.iterdir())
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITES, target], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "wrote\n"
+    (scratch,) = set(target.parent.iterdir()) - before
+    age = time.time() - 3600
+    os.utime(scratch, (age, age))
+    return process, scratch
+
+
+@pytest.mark.quick_faults
+def test_what_a_killed_process_left_is_deleted_by_the_next_one_and_what_another_writes_is_not(
+    tmp_path: Path,
+):
+    target = tmp_path / "wikipedia[1]"
+    killed, left = start(target)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    other, written = start(target)
+    assert not left.exists() and (written / target.name / "part").exists()
+    try:
+        with write_large_folder(target) as folder:
+            folder.mkdir()
+            (folder / "whole").write_text("y")
+        assert (written / target.name / "part").exists()
+    finally:
+        other.kill()
+        other.wait()
+    assert [path.name for path in target.iterdir()] == ["whole"]
+    with write_large_folder(target) as folder:
+        folder.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+@pytest.mark.parametrize("name", [".data.abcdefgh", ".data2.abcdefgh", "data.abcdefgh"])
+def test_folders_of_others_are_kept(tmp_path: Path, name: str):
+    """One without a lock, that of another target, and one that is not hidden."""
+    folder = tmp_path / name
+    folder.mkdir()
+    if name != ".data.abcdefgh":
+        (folder / LOCK).touch()
+    os.utime(folder, (0, 0))
+    remove_leftovers(tmp_path / "data")
+    assert folder.exists()
