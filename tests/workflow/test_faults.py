@@ -102,6 +102,11 @@ HALVES = {
         f"{TABLES}/carma/table-cap.csv",
         "does not match its checksum; delete",
     ),
+    "answers": (
+        f"{PROMPTS}/answers.parquet",
+        "results/demo/analyses/carma/item-sets/scores.csv",
+        "does not match its checksum; delete",
+    ),
     "analysis": (
         f"{CODES}/analysis.json",
         f"{TABLES}/sq_transformer/table-codes.csv",
