@@ -8,7 +8,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import RobertaConfig, RobertaForMaskedLM
 
-from workflow_scripts.common.files import write_json
+from workflow_scripts.common.files import hash_file, write_json
+from workflow_scripts.data.sources.fetch_model import select_model_files
 
 SIZES = {
     "encoder_layers": 2,
@@ -57,8 +58,10 @@ def write_roberta(
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)
-    write_json(
-        folder / "model.json",
-        {"name": "FacebookAI/roberta-base", "revision": "0" * 40, "files": {}},
-    )
+    files = {}
+    for file in select_model_files([path.name for path in folder.iterdir()], str(folder)):
+        size = (folder / file).stat().st_size
+        files[file] = {"sha256": hash_file(folder / file), "bytes": size}
+    manifest = {"name": "FacebookAI/roberta-base", "revision": "0" * 40, "files": files}
+    write_json(folder / "model.json", manifest)
     return model.eval()
