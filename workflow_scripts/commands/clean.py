@@ -5,6 +5,7 @@ import shutil
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.workflow.earlier_results import remove_oldest
 
 
@@ -21,5 +22,4 @@ def main(args: argparse.Namespace) -> None:
     removed, size = remove_oldest(limit=0)
     for scale in RESULTS.list_scales():
         shutil.rmtree(scale.earlier_results, ignore_errors=True)  # with unfinished copies
-    results = "1 earlier result" if removed == 1 else f"{removed} earlier results"
-    print(f"{results} removed: {size / 1e9:.2g} GB")
+    print(f"{count_nouns(removed, 'earlier result')} removed: {size / 1e9:.2g} GB")

@@ -29,6 +29,7 @@ from workflow_scripts.common.result_folders import (
     ScaleFolder,
 )
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
@@ -145,7 +146,8 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         export.keep_earlier(export.out.models)
         copy_reduced_datasets(export)
         copy_provenance(export, runs)
-    return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target.path}"
+    made = [count_nouns(tables, "table"), count_nouns(figures, "figure")]
+    return f"{', '.join(made)} and {count_nouns(len(runs), 'run')} written to {target.path}"
 
 
 def copy_claims(export: Export) -> None:
@@ -264,7 +266,7 @@ def copy_checkpoints(catalogue: Catalogue, args: argparse.Namespace) -> str:
     """
     results = ResultsFolder(args.results).scale(args.scale)
     models = copy_models(catalogue, results, args.runs, args.checkpoints)
-    said = f"{len(models)} trained models written to {args.checkpoints}"
+    said = f"{count_nouns(len(models), 'trained model')} written to {args.checkpoints}"
     if args.release:
         write_release(models, ReleaseFolder(args.release))
         said += f", and an archive of each to {args.release}"

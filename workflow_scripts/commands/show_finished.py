@@ -11,6 +11,7 @@ from pathlib import Path
 
 from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.displays import find_analysis, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_paper_runs
@@ -244,8 +245,3 @@ def list_names_of_jobs(group: list[FailedJob]) -> str:
     names = ", ".join(failure.about for failure in group[:SHOWN_NAMES])
     more = len(group) - SHOWN_NAMES
     return f"{names} and {more} more" if more > 0 else names
-
-
-def count_nouns(count: int, noun: str) -> str:
-    """Format a number of things."""
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

@@ -19,6 +19,7 @@ from workflow_scripts.common.result_folders import (
     ExportFolder,
     ScaleFolder,
 )
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import list_ancestors
@@ -389,7 +390,7 @@ def verify_crate_at(crate: Path) -> None:
     for fault in faults:
         print(fault)
     if faults:
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        count = count_nouns(len(faults), "fault")
         raise UserError(f"{crate}: {count}; do not trust it, download it again")
     print(
         "p-values over examples are read from the tables' records, "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
@@ -62,7 +63,7 @@ class WorkHours:
         if self.hours.upper or not self.unknown:
             parts.append(self.hours.format())
         if self.unknown:
-            jobs = "1 job" if self.unknown == 1 else f"{self.unknown} jobs"
+            jobs = count_nouns(self.unknown, "job")
             parts.append(f"{jobs} unknown")
         return " + ".join(parts)
 

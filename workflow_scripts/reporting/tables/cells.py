@@ -6,6 +6,7 @@ from functools import cached_property
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import START, VariantKey
+from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published_numbers import Key, Published
@@ -284,7 +285,7 @@ def describe_unfinished_seeds(causes: list[Cause]) -> str:
     """Say how many seeds are not run although they were asked for; empty if all are."""
     if not causes:
         return ""
-    count = "1 seed" if len(causes) == 1 else f"{len(causes)} seeds"
+    count = count_nouns(len(causes), "seed")
     return f"{count} not run: {causes[0].word}"
 
 
