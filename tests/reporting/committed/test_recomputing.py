@@ -73,9 +73,9 @@ def test_one_line_says_what_the_committed_claims_come_to(checkout, capsys):
     verdicts, scores = count_committed()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     assert line == (
-        f"{sum(verdicts.values())} primary claims (13 of papers, 2 controls of ours) "
+        f"{sum(verdicts.values())} primary claims (15 of papers, 2 controls of ours) "
         f"recomputed from {scores:,} committed scores "
-        f"(3 claims also from predictions): {counts}, equal to README.md"
+        f"(4 claims also from predictions): {counts}, equal to README.md"
     )
     assert (code, errors) == (0, [])
 
@@ -219,9 +219,9 @@ def test_changed_predictions_are_an_error(checkout, capsys):
 def test_all_of_the_committed_results_agree(checkout, capsys):
     assert main(["verify", "results/reference/small"]) == 0
     first, predictions, *unscored, tables, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("15 primary claims (13 of papers, 2 controls of ours) recomputed ")
-    # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN
-    computed = f" scores of {72 + 16 + 10} runs computed again from their predictions"
+    assert first.startswith("17 primary claims (15 of papers, 2 controls of ours) recomputed ")
+    # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN, 6 x 2 of SmolLM2
+    computed = f" scores of {72 + 16 + 10 + 12} runs computed again from their predictions"
     assert predictions.endswith(computed)
     assert unscored == [
         line

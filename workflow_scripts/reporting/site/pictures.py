@@ -27,11 +27,11 @@ from workflow_scripts.reporting.site.page_sources import count_by_state, name_pa
 # a claim whose statement has two lines or fewer.
 WIDTH = 960
 SIDE = 10
-HEAD = 78
-PAPER_HEIGHT = 25
-CLAIM_HEIGHT = 32
-LINE = 14
-STRIP_HEIGHT = 24
+HEAD = 76
+PAPER_HEIGHT = 23
+CLAIM_HEIGHT = 29
+LINE = 13
+STRIP_HEIGHT = 22
 # The columns: statement, drawing, verdict with numbers.
 DRAWING_LEFT = 430
 DRAWING_RIGHT = 684
@@ -76,7 +76,7 @@ def draw_overview(
         y += PAPER_HEIGHT
         for claim in of_paper:
             lines = split_statement(claim.row)
-            height = max(CLAIM_HEIGHT, LINE * len(lines) + 4)
+            height = max(CLAIM_HEIGHT, LINE * len(lines) + 3)
             body += draw_primary_claim(claim, lines, y, height)
             y += height
     box = f'viewBox="0 0 {WIDTH} {y + SIDE}" role="img"'
