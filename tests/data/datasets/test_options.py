@@ -35,7 +35,7 @@ from workflow_scripts.data.datasets import (
             {"split": "mcd1", "preprocessing": "official", "inverse": True},
             "'inverse' means nothing",
         ),
-        (cognition, {}, r"needs the source cognition/train.en"),
+        (cognition, {}, r"needs the source cognition/processed_code"),
         (cognition, {"trainig": "upstream"}, "did you mean 'training'?"),
         (
             cognition,

@@ -407,7 +407,11 @@ def try_origin(
         elif not Path(origin).is_file():
             return f"{origin}: no such file"
         else:
-            shutil.copyfile(origin, part)
+            try:
+                shutil.copyfile(origin, part)
+            except OSError:  # such as a full disk, on which half a copy must not stay
+                part.unlink(missing_ok=True)
+                raise
     except UserError as error:
         return str(error)
     if problem := find_problem(part):
