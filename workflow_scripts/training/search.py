@@ -1,18 +1,16 @@
 """The candidates of a hyperparameter search: pairs of learning rate and batch size."""
 
+import importlib
 import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.training.run import set_up_training
 from workflow_scripts.training.settings import Chosen, Search, Training
 
 COLUMNS = (
@@ -28,18 +26,14 @@ VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
 def count_examples(spec: RunSpec, data: Path, init: Path | None) -> int:
-    """Return how many examples a pass over the training set has: those that are put into batches.
+    """Return how many examples a pass over the training set has.
 
-    These are windows of paragraphs, of which a question can have several. Raises UserError if the
-    task's batches do not have a number of examples.
+    They are its rows, unless the kind of task counts something else, such as windows.
     """
-    batches = set_up_training(spec, data, init, torch.device("cpu")).batches
-    if not isinstance(batches, ShuffledBatches):
-        raise UserError(
-            f"{spec.run}: batches of the kind {spec.kind} have no number of examples; "
-            "take search.epochs out, and give training.max_steps"
-        )
-    return batches.examples
+    training_setup = importlib.import_module(f"workflow_scripts.tasks.{spec.kind}.training_setup")
+    if hasattr(training_setup, "count_training_windows"):
+        return training_setup.count_training_windows(spec, data, init)
+    return read_json(DataFolder(data).manifest)["splits"]["train"]["rows"]
 
 
 def list_candidates(settings: Training, search: Search, examples: int | None) -> list[Chosen]:

@@ -194,8 +194,7 @@ def receive(response: httpx2.Response, request: Request, advance: Advance) -> No
     offset = find_offset(response, request.part)
     total = find_total(response, offset)
     expected = request.expected_bytes
-    is_wrong_size = (total or 0) > MOST_BYTES if expected is None else total not in (None, expected)
-    if is_wrong_size:
+    if total is not None and (total > MOST_BYTES if expected is None else total != expected):
         # A whole other file, such as a page that asks for a password, says nothing of the bytes
         # that were kept; the rest of one does.
         if response.status_code == 206:

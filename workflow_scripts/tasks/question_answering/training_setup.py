@@ -121,6 +121,12 @@ def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str
     return make_windows(spec, tokenizer_folder, columns)
 
 
+def count_training_windows(spec: RunSpec, data: Path, init: Path | None) -> int:
+    """Return how many windows a pass over the training set has."""
+    assert init is not None, "an encoder has initial weights"
+    return len(read_windows(spec, init, data, "train").item)
+
+
 def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
     """Make the windows of questions, from COLUMNS of a split; `answers` are lists of texts."""
     settings = spec.problem
