@@ -25,7 +25,7 @@ def write_large_folder(target: Path) -> Iterator[Path]:
     with ExitStack() as stack, write_atomically(target) as temporary:
         # On network file systems a folder can only be deleted when no file in it is open.
         stack.callback(shutil.rmtree, temporary.parent, ignore_errors=True)
-        lock = stack.enter_context(open(temporary.with_name(LOCK), "w"))
+        lock = stack.enter_context(open(temporary.with_name(LOCK), "wb"))
         with suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield temporary
