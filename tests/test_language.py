@@ -68,6 +68,7 @@ ENTRY_POINTS = {
     "add_arguments",
     "analyse",
     "build",
+    "count_training_examples",
     "draw",
     "load_model",
     "main",

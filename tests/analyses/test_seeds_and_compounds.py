@@ -144,6 +144,18 @@ def test_predictions_of_another_checkpoint_do_not_count(tmp_path):
     # By the last weights nothing but errors are made.
     by_last = [replace(run, readout="last") for run in runs]
     assert "nothing but errors" in analyse(by_last, OPTIONS).notes[0]
+    of_another = [replace(run, readout="in_distribution") for run in runs]
+    with pytest.raises(UserError, match="no predictions of the checkpoint 'in_distribution'"):
+        analyse(of_another, OPTIONS)
+
+
+def test_a_run_with_one_checkpoint_has_no_predictions_of_others(tmp_path):
+    runs = [
+        write_run(tmp_path, series, 1, dict.fromkeys(COMPOUNDS, 2)) for series in ("plain", "lrf")
+    ]
+    by_last = [replace(run, readout="last") for run in runs]
+    with pytest.raises(UserError, match=r"predictions\.parquet has no predictions of the check"):
+        analyse(by_last, OPTIONS)
 
 
 def test_predictions_of_other_sentences_are_refused(tmp_path):

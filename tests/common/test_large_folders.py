@@ -1,6 +1,7 @@
 """What killed processes leave of a large folder."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -59,6 +60,23 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one_and_what_another_
     with write_large_folder(target) as folder:
         folder.mkdir()
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+@pytest.mark.parametrize(("machine", "hours"), [("this one", 1), ("another", 100)])
+def test_what_is_left_is_deleted_at_once_on_this_machine_and_later_on_others(
+    tmp_path: Path, machine: str, hours: float
+):
+    """A file system may keep the locks of each machine apart, so that those of others are unseen."""
+    scratch = tmp_path / ".data.abcdefgh"
+    scratch.mkdir()
+    (scratch / LOCK).write_text(platform.node() if machine == "this one" else machine)
+    for age, is_kept in ((hours / 2 * 3600, machine == "another"), (hours * 3600, False)):
+        made = time.time() - age
+        os.utime(scratch, (made, made))
+        remove_leftovers(tmp_path / "data")
+        assert scratch.exists() == is_kept
+        if not is_kept:
+            break
 
 
 @pytest.mark.parametrize("name", [".data.abcdefgh", ".data2.abcdefgh", "data.abcdefgh"])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -282,12 +283,27 @@ def test_whole_numbers_are_numbers_and_a_column_of_two_kinds_is_one_line(tmp_pat
     write_data(TableDataset({"train": numbers}, []), SPEC, tmp_path / "out")
     table = pyarrow.parquet.read_table(tmp_path / "out/train.parquet")
     assert table["label"].to_pylist() == [1.0, 0.0]
-    mixed = {"item": ["a", "b"], "label": [1.0, "negative"]}
-    with pytest.raises(
-        UserError, match="column label of the split train is not all of the type do"
+    for labels, problem in (
+        ([1.0, "negative"], "is not all of the type double"),
+        ([True, False], "is not all of the type string"),
+        ([1.0, None], "lacks values; correct the data set's prepare"),
+        ([None, 1.0], "lacks values; correct the data set's prepare"),
     ):
-        write_data(TableDataset({"train": mixed}, []), SPEC, tmp_path / "mixed")
-    assert not (tmp_path / "mixed").exists()
+        columns = {"item": ["a", "b"], "label": labels}
+        with pytest.raises(UserError, match=f"column label of the split train {problem}"):
+            write_data(TableDataset({"train": columns}, []), SPEC, tmp_path / "mixed")
+        assert not (tmp_path / "mixed").exists()
+
+
+def test_what_a_killed_preparation_has_left_is_deleted_by_the_next_one(tmp_path):
+    left = tmp_path / ".out.abcdefgh"
+    left.mkdir()
+    (left / ".lock").write_text(platform.node())
+    (left / "part").write_text("x")
+    os.utime(left, (0, 0))
+    columns = {"item": ["a"], "label": [1.0]}
+    write_data(TableDataset({"train": columns}, []), SPEC, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}

@@ -62,8 +62,28 @@ def test_the_costs_of_the_processes_before_are_kept(folder: Path):
     third = measure_costs(SavedAnswers(folder, IDENTITY, 0).costs_before)
     assert third.resumed == 2 and third.seconds > second["seconds"]
     assert third.cpu_seconds > second["cpu_seconds"] > first["cpu_seconds"] > 0
+    assert third.gpu_seconds == 0
     # Without answers to continue from, a job begins again, and so do its costs.
     assert SavedAnswers(folder, IDENTITY | {"device": "cuda"}, 0).costs_before is None
+
+
+def test_costs_that_a_power_cut_has_emptied_are_unknown_and_the_answers_are_kept(folder: Path):
+    (folder / "costs.json").write_text("")
+    saved = SavedAnswers(folder, IDENTITY, 0)
+    assert saved.costs_before is None
+    assert answer(saved, {"cap/0": 4, "unchanged": 5}) == []
+
+
+def test_without_a_whole_identity_all_is_computed_again(folder: Path):
+    (folder / "identity.json").write_text("")
+    assert not SavedAnswers(folder, IDENTITY, 0).answers
+
+
+def test_the_time_on_a_gpu_is_that_of_the_processes_that_computed_there():
+    on_gpu = measure_costs(is_on_gpu=True)
+    assert on_gpu.gpu_seconds == on_gpu.seconds > 0
+    assert measure_costs(on_gpu).gpu_seconds == on_gpu.gpu_seconds
+    assert measure_costs(on_gpu, is_on_gpu=True).gpu_seconds > on_gpu.gpu_seconds
 
 
 @pytest.mark.parametrize("key", IDENTITY)

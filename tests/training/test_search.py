@@ -12,9 +12,18 @@ import pandas as pd
 import pytest
 
 from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
-from tests.training.toy import ROOT, assert_one_error, command, environment, run_main
+from tests.training.toy import (
+    ROOT,
+    assert_one_error,
+    command,
+    environment,
+    run_main,
+    toy_spec,
+)
 from workflow_scripts.__main__ import main
-from workflow_scripts.training.search import find_best
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.tasks.run_spec import read_run_spec
+from workflow_scripts.training.search import count_examples, find_best
 
 GRID = {"seed": 1, "learning_rate": [1e-7, 0.003], "batch_sentences": [50, 16], "epochs": 6}
 
@@ -61,31 +70,45 @@ def test_the_best_is_the_first_of_equal_ones():
 
 
 @pytest.mark.parametrize(
-    "when",
+    ("when", "how", "pairs"),
     [
-        pytest.param("done.json", id="a pair is done", marks=pytest.mark.faults),
-        pytest.param("0.003-50/step-*", id="inside of the second", marks=pytest.mark.slow),
+        pytest.param(
+            "done.json", signal.SIGKILL, (1, 2, 3), id="a pair is done", marks=pytest.mark.faults
+        ),
+        pytest.param(
+            "0.003-50/step-*", signal.SIGKILL, (1, 2, 3), id="the second", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "1e-07-50/step-*",
+            signal.SIGTERM,
+            (0,),
+            id="stopped in the first",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
-    """Killed as soon as a pair is done, and as soon as the second one has saved its state."""
+def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when, how, pairs):
+    """Killed as soon as a pair is done, or its state is saved; asked to stop within the first one."""
     process = subprocess.Popen(
         command("search", *arguments(place, tmp_path)), cwd=ROOT, env=environment()
     )
     state, deadline = tmp_path / "state", time.monotonic() + 120
     while not any(state.glob(when)) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(how)
     process.wait()
-    before = json.loads((state / "done.json").read_text())["pairs"]
-    assert 1 <= len(before) < 4
+    done = json.loads((state / "done.json").read_text())
+    before = done["pairs"]
+    assert len(before) in pairs
     assert main(["search", *arguments(place, tmp_path)]) == 0
     kept, whole = (pd.read_csv(where / "out/search.csv") for where in (tmp_path, place / "whole"))
     # not trained again
     assert kept["seconds"].tolist()[: len(before)] == [row["seconds"] for row in before]
     assert kept.drop(columns="seconds").equals(whole.drop(columns="seconds"))
     record = json.loads((tmp_path / "out/record.json").read_text())
-    assert record["resumed"] == 1 and record["seconds"] > sum(row["seconds"] for row in before)
+    assert record["resumed"] == 1
+    assert record["seconds"] > done["costs"]["seconds"] > sum(row["seconds"] for row in before)
+    assert record["gpu_seconds"] == 0
 
 
 def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
@@ -98,6 +121,12 @@ def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
     assert_one_error(
         capsys.readouterr().err, "done.json was made with another spec; delete", "to start again"
     )
+
+
+def test_a_kind_of_task_without_counted_examples_has_no_epochs_in_a_search():
+    spec = read_run_spec(toy_spec(), "spec")
+    with pytest.raises(UserError, match="kind seq2seq have no epochs in a search; give the length"):
+        count_examples(spec, Path("data"), None)
 
 
 def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:

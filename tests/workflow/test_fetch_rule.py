@@ -44,6 +44,37 @@ def test_a_wrong_file_that_was_put_there_is_refused_and_not_deleted(project: Pro
     assert done.returncode == 1
     assert f"error: {NAME} is missing: no mirror is set, and it has no URL" in done.stderr
     assert file.read_bytes() == b"another release\n"
+    assert not (project.root / ".snakemake/backups").exists()  # it may be of gigabytes
     file.write_bytes(CONTENT)
     project.make(f"{FILE}.json")
     assert file.read_bytes() == CONTENT
+
+
+@pytest.mark.slow
+def test_a_link_that_was_put_there_stays_one_and_what_it_leads_to_is_not_written(
+    project: Project, tmp_path: Path
+):
+    shared = tmp_path / "COPYRIGHT"
+    shared.write_bytes(b"another release\n")
+    inode = shared.stat().st_ino
+    file = project.root / FILE
+    file.symlink_to(shared)
+    assert project.reproduce(f"{FILE}.json").returncode == 1
+    assert file.is_symlink()
+    assert (shared.read_bytes(), shared.stat().st_ino) == (b"another release\n", inode)
+
+
+@pytest.mark.slow
+def test_a_file_that_is_deleted_is_fetched_again(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mirror = tmp_path / "mirror"
+    (mirror / NAME).parent.mkdir(parents=True)
+    (mirror / NAME).write_bytes(CONTENT)
+    monkeypatch.setenv("RECOMPOSE_MIRROR", str(mirror))
+    project.make(f"{FILE}.json")
+    assert project.planned(f"{FILE}.json") == set()
+    (project.root / FILE).unlink()
+    assert project.planned(FILE) == {("fetch", FILE), ("fetch", f"{FILE}.json")}
+    project.make(FILE)
+    assert (project.root / FILE).read_bytes() == CONTENT

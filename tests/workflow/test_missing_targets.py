@@ -1,7 +1,10 @@
 """What is said of a target that no rule makes."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.config.copies import copy_project
 from workflow_scripts.workflow.missing_targets import (
     GENERAL_ADVICE,
     describe_missing_target,
@@ -50,6 +53,16 @@ def test_the_advice_is_what_was_probably_meant(target, advice):
     assert text.startswith(f"no rule makes {target}; ")
     assert text.endswith(advice) or advice in text
     assert "\n" not in text
+
+
+def test_a_download_that_is_there_is_checked_by_its_manifest(tmp_path, monkeypatch):
+    monkeypatch.chdir(copy_project(tmp_path))
+    file = Path("results/downloads/wordnet/COPYRIGHT")
+    assert describe_missing_target(str(file)).endswith(GENERAL_ADVICE)
+    file.parent.mkdir(parents=True)
+    file.touch()
+    text = describe_missing_target(str(file))
+    assert text.endswith(f"the file is there, and {file}.json checks it")
 
 
 def test_a_figure_is_a_picture():

@@ -144,3 +144,4 @@ def test_the_profile_of_a_cluster_is_found(profile: str):
 def test_all_rules_are_known():
     rules = list_rules((ROOT / "rules").glob("*.smk"))
     assert {"fetch", "prepare", "train", "evaluate", "intervene", "claims"} <= set(rules)
+    assert {"fetch_again", "prepare_large"} <= set(rules)  # by `use rule`

@@ -237,7 +237,7 @@ def test_large_data_are_prepared_in_jobs_of_their_own_and_stand_ins_where_snakem
     planned = {rule for rule, file in project.planned(made.format("demo"), made.format("full"))}
     assert planned == {"fetch", "prepare", "prepare_large"}
     local = (project.root / "rules/data.smk").read_text().split("localrules:")[1].split("\n\n\n")[0]
-    assert re.findall(r"\w+", local) == ["fetch", "fetch_model", "prepare"]
+    assert re.findall(r"\w+", local) == ["fetch", "fetch_again", "fetch_model", "prepare"]
 
 
 @pytest.mark.parametrize(

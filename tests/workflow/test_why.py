@@ -241,7 +241,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     fetched, repository, prepared, last = why(project, *targets)
     file = "workflow_scripts/data/sources/sources.yaml"
     place = f"{file} datasets.cogs.files.gen.tsv.sha256"
-    assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
+    assert fetched == f'fetch_again {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
     place = f"{file} hugging_face.{model}.revision"
     assert (
         repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'

@@ -30,7 +30,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     for task in dict.fromkeys(run.task for run in runs):
         task_runs = [run for run in runs if run.task == task]
         data = task_runs[0].data
-        unit = "class" if read_json(DataFolder(data).manifest)["labels"] else "score"
+        unit = "class" if read_json(DataFolder(data).manifest).get("labels") else "score"
         pairs = find_pairs(data, printed)
         for pair in pairs:
             columns = {"task": task, "subset": pair.name, "protocol": task_runs[0].protocol}

@@ -7,6 +7,7 @@ how it would be on other compounds, too.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow.compute as pc
@@ -74,14 +75,20 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     name. A model with one seed has no interval, and a pair without runs or without log odds no row.
     """
     result = AnalysisResult()
+    runs_of: dict[str, list[TrainedRun]] = {}
+    for run in runs:
+        runs_of.setdefault(run.series, []).append(run)
+    errors_of = {}
+    for series in dict.fromkeys(chain.from_iterable(options.pairs.values())):
+        if series in runs_of:
+            errors_of[series] = read_errors(runs_of[series])
     for name, (worse, better) in options.pairs.items():
-        worse_runs = [run for run in runs if run.series == worse]
-        better_runs = [run for run in runs if run.series == better]
-        if not worse_runs or not better_runs:
-            result.notes.append(f"{name}: no run of {better if worse_runs else worse}")
+        absent = [series for series in (worse, better) if series not in errors_of]
+        if absent:
+            result.notes.append(f"{name}: no run of {absent[0]}")
             continue
-        worse_errors = read_errors(worse_runs)
-        better_errors = read_errors(better_runs)
+        worse_errors = errors_of[worse]
+        better_errors = errors_of[better]
         try:
             over_seeds = compare_over_seeds(worse_errors, better_errors)
             over_both = compare_over_seeds_and_compounds(worse_errors, better_errors)
@@ -100,10 +107,10 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
                 values[f"log_odds_low_{over}"] = (low, "log odds", compounds)
                 values[f"log_odds_high_{over}"] = (high, "log odds", compounds)
         columns = {
-            "task": worse_runs[0].task,
+            "task": runs_of[worse][0].task,
             "split": SPLIT,
             "item_set": name,
-            "protocol": worse_runs[0].protocol,
+            "protocol": runs_of[worse][0].protocol,
         }
         result.scores += make_scores(columns, values)
     return result

@@ -37,7 +37,7 @@ def analyse(
     sememes = read_sememes_of_words(sources)
     result = AnalysisResult()
     for run in {run.task: run for run in runs}.values():
-        has_classes = bool(read_json(run.dataset)["labels"])
+        has_classes = bool(read_json(run.dataset).get("labels"))
         table = read_table(run.data, split, ["first", "second", "label", "subset"])
         label = table["label"].to_numpy()
         if has_classes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
+    hash_file,
     hash_files,
     read_mapping,
     write_atomically,
@@ -187,9 +188,10 @@ def read_origin(run: AnalysedRun, results: ScaleFolder) -> RunOrigin:
     trained = read_run(folder.path)
     check_checkpoint(folder.path, trained)
     spec = trained.spec
-    return RunOrigin(
-        run, spec.model.name, spec.protocol, trained.data_digest, trained.weights_sha256
-    )
+    weights = trained.weights_sha256
+    if run.readout in spec.kept_checkpoints:
+        weights = hash_file(folder.weights_at(run.readout))
+    return RunOrigin(run, spec.model.name, spec.protocol, trained.data_digest, weights)
 
 
 def _read_origin_of_given_weights(run: AnalysedRun, file: Path) -> RunOrigin:

@@ -137,7 +137,7 @@ def check_parent(place: object, folder: Path, parent: ParentRun, option: str) ->
 
 def check_hub_model(folder: Path, origin: HubModel) -> None:
     """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
-    from workflow_scripts.data.sources.fetch_model import find_changed_files, read_model_manifest
+    from workflow_scripts.data.sources.fetch_model import find_changed_file, read_model_manifest
 
     manifest = read_model_manifest(folder)
     if manifest.name != origin.hub or manifest.revision != origin.revision:
@@ -145,12 +145,9 @@ def check_hub_model(folder: Path, origin: HubModel) -> None:
             f"{folder} contains {manifest.name} at {manifest.revision}, but the run starts from "
             f"{origin.hub} at {origin.revision}; download it with fetch-model"
         )
-    changed_files = find_changed_files(folder, manifest)
-    if changed_files:
-        raise UserError(
-            f"{folder / changed_files[0]} differs from its sha256 in model.json; "
-            "download it with fetch-model"
-        )
+    problem = find_changed_file(folder, manifest)
+    if problem:
+        raise UserError(f"{problem}; download it with fetch-model")
 
 
 def hash_weights(folder: Path) -> str:

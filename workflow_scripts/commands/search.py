@@ -73,9 +73,11 @@ def main(args: argparse.Namespace) -> None:
     examples = count_examples(spec, args.data, args.init) if search.epochs else None
     candidates = list_candidates(spec.training, search, examples)
     for candidate in candidates[len(rows) :]:
-        rows.append(resume_candidate(args, spec, candidate, made_from, device))
-        costs = asdict(measure_costs(costs_before))
-        write_json(state_file, {**made_from, "pairs": rows, "costs": costs})
+        try:
+            rows.append(resume_candidate(args, spec, candidate, made_from, device))
+        finally:  # what it has cost counts, also where a signal stops it
+            costs = asdict(measure_costs(costs_before, is_on_gpu=device.type == "cuda"))
+            write_json(state_file, {**made_from, "pairs": rows, "costs": costs})
     best = find_best([row["value"] for row in rows])
     with write_atomically(args.out) as out:
         folder = SearchFolder(out)

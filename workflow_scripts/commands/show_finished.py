@@ -40,7 +40,6 @@ from workflow_scripts.workflow.snakemake_call import (
     set_config_value,
 )
 from workflow_scripts.workflow.snakemake_job import (
-    LARGE,
     RUN_RULES,
     SnakemakeJob,
     format_job_count,
@@ -138,7 +137,7 @@ def can_show(call: SnakemakeCall, job: SnakemakeJob, unfinished: Unfinished) -> 
     """
     if job.rule != "analyse":
         return True
-    if not {needed.rule for needed in job.needed} <= {*RUN_RULES, "prepare"}:
+    if not {needed.stage for needed in job.needed} <= {*RUN_RULES, "prepare"}:
         return False
     paper = job.wildcards["paper"]
     catalogue = load_catalogue()
@@ -227,7 +226,7 @@ def describe_failures(group: list[FailedJob], runs: int) -> str:
     if is_of_dataset:
         line += f", and {count_nouns(len(group) - 1, 'more file')} of {first.dataset}"
     elif len(group) > 1:
-        jobs = format_job_count(first.rule.removesuffix(LARGE), len(group))
+        jobs = format_job_count(first.stage, len(group))
         line = f"error: {jobs} {ENDS_OF_SEVERAL[first.cause.word]}"
     if runs:
         line += f", {count_nouns(runs, 'run')} not finished"

@@ -3,6 +3,7 @@
 import fcntl
 import glob
 import os
+import platform
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from workflow_scripts.common.files import write_atomically
 
 LOCK = ".lock"  # in a scratch folder; the process that writes there holds it
 NEW = 60.0  # seconds: a scratch folder that is younger may not have its lock yet
+# Seconds for which a scratch folder of another machine is kept: some network file systems keep the
+# locks of each machine apart.
+OF_ANOTHER_MACHINE = 3 * 24 * 3600.0
 
 
 @contextmanager
@@ -25,7 +29,8 @@ def write_large_folder(target: Path) -> Iterator[Path]:
     with ExitStack() as stack, write_atomically(target) as temporary:
         # On network file systems a folder can only be deleted when no file in it is open.
         stack.callback(shutil.rmtree, temporary.parent, ignore_errors=True)
-        lock = stack.enter_context(open(temporary.with_name(LOCK), "wb"))
+        lock = stack.enter_context(open(temporary.with_name(LOCK), "wb", buffering=0))
+        lock.write(platform.node().encode())
         with suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield temporary
@@ -34,7 +39,7 @@ def write_large_folder(target: Path) -> Iterator[Path]:
 def remove_leftovers(target: Path) -> None:
     """Remove the scratch folders of a target that no process writes to.
 
-    Where the file system has no locks, all are kept.
+    Where the file system has no locks, all are kept, and those of another machine for some days.
     """
     for scratch in target.parent.glob(f".{glob.escape(target.name)}.????????"):
         if _is_left(scratch):
@@ -44,7 +49,9 @@ def remove_leftovers(target: Path) -> None:
 def _is_left(scratch: Path) -> bool:
     """Whether the process that made a scratch folder has ended."""
     try:
-        if time.time() - scratch.stat().st_mtime < NEW:
+        age = time.time() - scratch.stat().st_mtime
+        machine = (scratch / LOCK).read_bytes().decode()
+        if age < (NEW if machine == platform.node() else OF_ANOTHER_MACHINE):
             return False
         descriptor = os.open(scratch / LOCK, os.O_RDWR)
     except OSError:  # none of this module, or deleted meanwhile

@@ -88,20 +88,31 @@ def measure_peak_memory() -> int:
 class JobCosts:
     """What a job has cost in all its processes: it was continued `resumed` times.
 
-    started: of the first of them. peak_memory_bytes: the largest of them.
+    started: of the first of them. gpu_seconds: of those that computed on a GPU.
+    peak_memory_bytes: the largest of them.
     """
 
     started: str
     resumed: int
     seconds: float
     cpu_seconds: float
+    gpu_seconds: float
     peak_memory_bytes: int
 
 
-def measure_costs(before: JobCosts | None = None) -> JobCosts:
-    """Return the costs of this process so far, with those of the job's processes `before` it."""
+def measure_costs(before: JobCosts | None = None, is_on_gpu: bool = False) -> JobCosts:
+    """Return the costs of this process so far, with those of the job's processes `before` it.
+
+    is_on_gpu: whether this process computes on a GPU.
+    """
+    seconds = time.monotonic() - CLOCK
     own = JobCosts(
-        STARTED, 0, time.monotonic() - CLOCK, measure_cpu_seconds(), measure_peak_memory()
+        started=STARTED,
+        resumed=0,
+        seconds=seconds,
+        cpu_seconds=measure_cpu_seconds(),
+        gpu_seconds=seconds if is_on_gpu else 0.0,
+        peak_memory_bytes=measure_peak_memory(),
     )
     if before is None:
         return own
@@ -110,6 +121,7 @@ def measure_costs(before: JobCosts | None = None) -> JobCosts:
         resumed=before.resumed + 1,
         seconds=before.seconds + own.seconds,
         cpu_seconds=before.cpu_seconds + own.cpu_seconds,
+        gpu_seconds=before.gpu_seconds + own.gpu_seconds,
         peak_memory_bytes=max(before.peak_memory_bytes, own.peak_memory_bytes),
     )
 

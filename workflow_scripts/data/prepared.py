@@ -208,7 +208,8 @@ def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
     """Write the Parquet file of a split.
 
     Its columns are texts, numbers, or, by LISTS, lists of 32-bit integers. Raises UserError for a
-    column of anything else.
+    column of anything else, or one that lacks values, but for `second` where all sentences are
+    single.
     """
     import pyarrow.parquet
 
@@ -223,6 +224,10 @@ def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
                 f"column {name} of the split {split} is not all of the type {column_type} "
                 f"({reason}); correct the data set's prepare"
             ) from error
+        if has_missing_values(name, pyarrow.chunked_array([arrays[name]])):
+            raise UserError(
+                f"column {name} of the split {split} lacks values; correct the data set's prepare"
+            )
     table = pyarrow.table(arrays)
     pyarrow.parquet.write_table(table, DataFolder(folder).split(split), compression="zstd")
 
@@ -233,7 +238,8 @@ def find_column_type(name: str, values: list) -> "pyarrow.DataType":
 
     if name.endswith(LISTS):
         return pyarrow.list_(pyarrow.int32())
-    if values and isinstance(values[0], int | float):
+    first = next((value for value in values if value is not None), "")
+    if isinstance(first, int | float) and not isinstance(first, bool):
         return pyarrow.float64()
     return pyarrow.string()
 

@@ -34,17 +34,28 @@ def compute_f1(predicted: str, answers: Sequence[str]) -> float:
     return best
 
 
+def find_questions(items: Sequence[str]) -> list[str]:
+    """Return the key of each item's question: its own, or that of which it is a variant."""
+    keys = set(items)
+    questions = []
+    for item in items:
+        question = item.partition("-")[0]
+        questions.append(question if question in keys else item)
+    return questions
+
+
 def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
     """Return, for each question of an adversarial set, the one row that counts.
 
     This is how the official code of Jia and Liang (2017) selects. `items` and `f1s` [rows] are the
-    keys and the F1 of all rows. A variant's key is the question's key, `-` and the variant's name.
+    keys and the F1 of all rows. A variant's key is the question's key, `-` and the variant's name;
+    the question must be among the items, else a dash is part of a key.
     The first variant with the lowest F1 counts; the unchanged question counts only if it has no
     variants. The rows are in the order in which their questions first occur.
     """
     row_of_question: dict[str, int] = {}
-    for row, item in enumerate(items):
-        question = item.partition("-")[0]
+    for row, question in enumerate(find_questions(items)):
+        item = items[row]
         if question not in row_of_question:
             row_of_question[question] = row
             continue

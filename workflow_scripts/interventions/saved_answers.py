@@ -6,7 +6,8 @@ Layout of the folder:
     costs.json                      what the job has cost until the last save
     answers-<sha256>.safetensors    the passes since the save before, by their names
 
-A file is written under another name and renamed when it is on disk. Nothing is pickled.
+A file is written under another name and renamed when it is whole; answers also when they are on
+disk. Nothing is pickled.
 """
 
 import time
@@ -14,10 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import load_file
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     hash_file,
     list_files,
@@ -46,15 +49,14 @@ class SavedAnswers:
         self.costs_file = folder / "costs.json"
         self.unfinished_file = folder / ".answers.part"
         self.answers = self._load()
-        self.costs_before: JobCosts | None = None
-        if self.costs_file.is_file():
-            self.costs_before = JobCosts(**read_json(self.costs_file))
+        costs = read_if_whole(self.costs_file)
+        self.costs_before = JobCosts(**costs) if costs else None
         self.unsaved: dict[str, Tensor] = {}
         self.last_save = time.monotonic()
 
     def _load(self) -> dict[str, Tensor]:
         """Read the answers that were saved; damaged files are deleted."""
-        if not self.identity_file.is_file() or read_json(self.identity_file) != self.identity:
+        if read_if_whole(self.identity_file) != self.identity:
             self.remove()
         answers: dict[str, Tensor] = {}
         for file in self._list_files():
@@ -80,7 +82,9 @@ class SavedAnswers:
         """Write the answers that are not on disk yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.identity_file, self.identity)
-        write_json(self.costs_file, asdict(measure_costs(self.costs_before)))
+        is_on_gpu = self.identity.get("device") == "cuda"
+        costs = measure_costs(self.costs_before, is_on_gpu)
+        write_json(self.costs_file, asdict(costs))
         write_tensors(self.unsaved, self.unfinished_file)
         store_on_disk(self.unfinished_file)
         name = f"answers-{hash_file(self.unfinished_file)}.safetensors"
@@ -95,3 +99,13 @@ class SavedAnswers:
             file.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
+
+
+def read_if_whole(file: Path) -> Any:
+    """Return the content of a JSON file; None without one, or if a power cut has damaged it."""
+    if not file.is_file():
+        return None
+    try:
+        return read_json(file)
+    except UserError:
+        return None

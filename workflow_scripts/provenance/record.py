@@ -41,7 +41,7 @@ def make_record(
     load torch. costs_before: of earlier processes of the job that this one has continued.
     """
     device = computed_on or describe_cpu()
-    costs = measure_costs(costs_before)
+    costs = measure_costs(costs_before, is_on_gpu=device["device"] == "cuda")
     return {
         "fingerprint": str(fingerprint),
         "spec": fingerprint.spec,
@@ -53,7 +53,7 @@ def make_record(
         "finished": get_utc_time(),
         "seconds": costs.seconds,
         "cpu_seconds": costs.cpu_seconds,
-        "gpu_seconds": costs.seconds if device["device"] == "cuda" else 0.0,
+        "gpu_seconds": costs.gpu_seconds,
         "resumed": costs.resumed,
         "peak_memory_bytes": costs.peak_memory_bytes,
         **device,

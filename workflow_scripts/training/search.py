@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import read_json
-from workflow_scripts.common.result_folders import DataFolder
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.training.settings import Chosen, Search, Training
@@ -28,19 +27,22 @@ VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 def count_examples(spec: RunSpec, data: Path, init: Path | None) -> int:
     """Return how many examples a pass over the training set has.
 
-    They are its rows, unless the kind of task counts something else, such as windows.
+    Raises UserError for a kind of task that does not count them, or for data that it cannot read.
     """
     training_setup = importlib.import_module(f"workflow_scripts.tasks.{spec.kind}.training_setup")
-    if hasattr(training_setup, "count_training_windows"):
-        return training_setup.count_training_windows(spec, data, init)
-    return read_json(DataFolder(data).manifest)["splits"]["train"]["rows"]
+    if not hasattr(training_setup, "count_training_examples"):
+        raise UserError(
+            f"{spec.task}: key 'search': tasks of the kind {spec.kind} have no epochs in a search; "
+            "give the length as training.max_steps"
+        )
+    return training_setup.count_training_examples(spec, data, init)
 
 
 def list_candidates(settings: Training, search: Search, examples: int | None) -> list[Chosen]:
     """Return the settings of each pair.
 
     Epochs of the search give the steps, by the number of `examples`, and warm-up is the same share
-    of them. Raises UserError if the training counts epochs: a search compares numbers of steps.
+    of them. The training has a number of steps.
     """
     candidates = []
     for batch, rate in itertools.product(search.batch_sentences, search.learning_rate):
@@ -57,7 +59,7 @@ def choose_lengths(
     settings: Training, epochs: float | None, batch: int, examples: int | None
 ) -> dict[str, Any]:
     """Return max_steps, warmup_steps and validate_every of a training with `batch` sentences."""
-    if not epochs or not examples:
+    if epochs is None or examples is None:
         return {
             "max_steps": settings.max_steps,
             "warmup_steps": settings.warmup_steps,

@@ -248,7 +248,7 @@ class Search(StrictModel):
         None,
         gt=0,
         description="Passes over the training set, of questions over their windows, whatever the "
-        "batch size; none: training.max_steps.",
+        "batch size; for sentence_prediction and question_answering. none: training.max_steps.",
     )
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.provenance.unfinished import Cause
+from workflow_scripts.workflow.result_patterns import get_stage
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 # Written by the logger `terminal` when Snakemake ends.
@@ -27,12 +28,12 @@ ENDS_OF_SEVERAL = ENDS | {
 }
 NOT_STARTED = Cause(word="not started", sentence="not started yet")
 
-JobKey = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
+JobKey = tuple[str, tuple[tuple[str, str], ...]]  # stage, (wildcard, value) pairs
 
 
 def make_job_key(rule: str, wildcards: dict[str, str]) -> JobKey:
     """Return what tells jobs apart."""
-    return rule, tuple(sorted(wildcards.items()))
+    return get_stage(rule), tuple(sorted(wildcards.items()))
 
 
 class FailedJob(StrictModel):
@@ -55,6 +56,11 @@ class FailedJob(StrictModel):
         return make_job_key(self.rule, self.wildcards)
 
     @property
+    def stage(self) -> str:
+        """The stage of its rule."""
+        return get_stage(self.rule)
+
+    @property
     def about(self) -> str:
         """What the job is about: the downloaded file or model, or the run."""
         return "/".join(value for name, value in self.wildcards.items() if name != "scale")
@@ -62,7 +68,7 @@ class FailedJob(StrictModel):
     @property
     def name(self) -> str:
         """The downloaded file or model, or the rule with the wildcards."""
-        if self.rule in ("fetch", "fetch_model"):
+        if self.stage in ("fetch", "fetch_model"):
             return self.about
         return f"{self.rule} {self.about}".strip()
 
@@ -74,7 +80,7 @@ class FailedJob(StrictModel):
     @property
     def dataset(self) -> str | None:
         """The data set of a download, a folder of results/downloads; None for other jobs."""
-        if self.rule != "fetch":
+        if self.stage != "fetch":
             return None
         return self.wildcards["source"].partition("/")[0]
 
@@ -97,7 +103,7 @@ class FailedJob(StrictModel):
             return "time limit"
         if self.rule == "fetch_model" and "is gated" in message:
             return "gated"
-        if self.rule in ("fetch", "fetch_model"):
+        if self.stage in ("fetch", "fetch_model"):
             return "download failed"
         return "failed"
 

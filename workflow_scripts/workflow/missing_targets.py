@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
+from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS, DownloadedFile, ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, check_run
@@ -82,16 +82,20 @@ def _suggest_file(catalogue: Catalogue, parts: list[str]) -> str | None:
     """Return the nearest file below results/: `results/<scale>/<kind>/<names>`; None if unknown."""
     if len(parts) < 3:
         return None
+    file = Path(*parts)
+    if file.is_relative_to(DOWNLOADS.path):
+        manifest = DownloadedFile(file).manifest
+        return f"the file is there, and {manifest} checks it" if file.is_file() else None
     _, scale, kind, *names = parts
     if scale not in catalogue.scales:
         return f"no scale '{scale}'; {suggest_name(scale, catalogue.scales)}"
     if kind == "runs" and len(names) >= 4:
         return _suggest_run(catalogue, Run.parse("/".join(names[:4])), scale)
     if kind in ("tables", "figures") and len(names) == 2:
-        paper, file = names
+        paper, name = names
         if paper not in catalogue.papers:
             return suggest_name(paper, catalogue.papers)
-        return _suggest_display(catalogue, RESULTS.scale(scale), paper, kind, Path(file).stem)
+        return _suggest_display(catalogue, RESULTS.scale(scale), paper, kind, Path(name).stem)
     return None
 
 

@@ -29,7 +29,7 @@ KNOWN_OPTIONS = (
 OPTION = re.compile(r"--[\w-]+")
 UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)")
 NO_PROFILE = re.compile(r"profile directory given \((.+?)\), but no profile")
-RULE = re.compile(r"^(?:rule|checkpoint) (\w+):", re.MULTILINE)
+RULE = re.compile(r"^(?:rule|checkpoint|use rule \w+ as) (\w+)(?::| with:)", re.MULTILINE)
 
 
 def suggest_option(message: str) -> str | None:

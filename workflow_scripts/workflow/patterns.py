@@ -6,17 +6,23 @@ A misspelled target is therefore refused.
 import re
 from collections.abc import Iterable
 
+from workflow_scripts.common.result_folders import DOWNLOADS
 from workflow_scripts.common.run_names import START
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.wildcards import NamePatterns
 
+NOTHING = "(?!)"
+
 
 def match_catalogue(catalogue: Catalogue) -> NamePatterns:
     """Return the patterns of the names of a catalogue."""
+    present, missing = split_sources()
     return NamePatterns(
         names=match_names(catalogue),
+        missing_sources=match_any(missing),
+        present_sources=match_any(present),
         trained_variants=match_variants(catalogue),
         large_data=match_large_data(catalogue),
         displays={kind: match_displays(catalogue, kind) for kind in ("table", "figure")},
@@ -46,6 +52,16 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }
+
+
+def split_sources() -> tuple[list[str], list[str]]:
+    """Return the files of sources.yaml that are in results/downloads, and those that are not."""
+    present = []
+    missing = []
+    for name in load_sources():
+        names = present if DOWNLOADS.source(name).path.exists() else missing
+        names.append(name)
+    return present, missing
 
 
 def match_variants(catalogue: Catalogue) -> str:
@@ -80,5 +96,5 @@ def match_large_data(catalogue: Catalogue) -> dict[str, str]:
 
 
 def match_any(names: Iterable[str]) -> str:
-    """Return a regular expression that matches these names only."""
-    return "|".join(sorted(map(re.escape, names)))
+    """Return a regular expression that matches these names only, or nothing if there are none."""
+    return "|".join(sorted(map(re.escape, names))) or NOTHING

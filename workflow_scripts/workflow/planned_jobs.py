@@ -12,7 +12,7 @@ from workflow_scripts.config.display_schema import Analysis, Display
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run, find_search_run, resolve_data
-from workflow_scripts.workflow.snakemake_job import LARGE, SnakemakeJob
+from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.targets import list_wildcards
 
 # In the order of the data flow.
@@ -148,7 +148,7 @@ def list_searches(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> 
 def find_prepare_rule(catalogue: Catalogue, task: str, scale: str) -> str:
     """Return the rule that prepares the data of a task: large ones have their own."""
     is_large = catalogue.tasks[task].disk and resolve_data(catalogue, task, scale).sources
-    return f"prepare{LARGE}" if is_large else "prepare"
+    return "prepare_large" if is_large else "prepare"
 
 
 def _list_analyses(displays: Iterable[Display]) -> list[str]:

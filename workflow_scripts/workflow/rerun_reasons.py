@@ -72,7 +72,7 @@ def find_rerun_reasons(
 
 def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: SnakemakeJob) -> list[str]:
     """Return a sentence for each change since the record of a job was written."""
-    now = fingerprint_workflow_job(catalogue, config, job.rule, job.wildcards)
+    now = fingerprint_workflow_job(catalogue, config, job.stage, job.wildcards)
     if not now:
         return []
     record = locate_record(job.stage, job.wildcards)
@@ -135,7 +135,7 @@ def _find_place(catalogue: Catalogue, job: SnakemakeJob, key: str) -> str | None
             return None
         _, place = settings[setting]
         return str(place)
-    if job.rule == "fetch":
+    if job.stage == "fetch":
         source = wildcards["source"].replace("/", ".files.", 1)
         return f"{SOURCES} datasets.{source}.{key}"
     if job.rule == "fetch_model":

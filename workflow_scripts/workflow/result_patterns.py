@@ -22,8 +22,12 @@ TABLE = SCALE.table("{paper}", "{display}")
 FIGURE = SCALE.figure("{paper}", "{display}")
 CLAIM = SCALE.claim("{paper}", "{claim}")
 
-# Rule -> the record of how its result was made, or the manifest of a download. The rules are in the
-# order in which data flow.
+# Rule -> the stage of which it does some jobs: those on large data, and on files that are there.
+# The other rules have the names of their stages.
+STAGES = {"prepare_large": "prepare", "fetch_again": "fetch"}
+
+# Stage -> the record of how its result was made, or the manifest of a download. The stages are in
+# the order in which data flow.
 RECORDS: dict[str, Path] = {
     "fetch": SOURCE.manifest,
     "fetch_model": HUB_MODEL.manifest,
@@ -40,7 +44,7 @@ RECORDS: dict[str, Path] = {
     "claim": CLAIM.record,
 }
 
-# Rule -> the files of its result that stay. Weights, data and downloads may be deleted.
+# Stage -> the files of its result that stay. Weights, data and downloads may be deleted.
 KEPT_FILES: dict[str, list[Path]] = {
     "prepare": [DATA.manifest],
     "candidates": [CANDIDATES.words, CANDIDATES.manifest],
@@ -56,6 +60,11 @@ KEPT_FILES: dict[str, list[Path]] = {
 }
 
 
-def locate_record(rule: str, wildcards: dict[str, str]) -> Path:
-    """Return the record of the job of `rule` with these wildcards; their values may be patterns."""
-    return Path(str(RECORDS[rule]).format(**wildcards))
+def get_stage(rule: str) -> str:
+    """Return the stage of a rule: two rules of one stage make the same from the same."""
+    return STAGES.get(rule, rule)
+
+
+def locate_record(stage: str, wildcards: dict[str, str]) -> Path:
+    """Return the record of a job of a stage; the values of the wildcards may be patterns."""
+    return Path(str(RECORDS[stage]).format(**wildcards))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workflow_scripts.common.run_names import Run
+from workflow_scripts.workflow.result_patterns import get_stage
 from workflow_scripts.workflow.wildcards import read_run_name
 
 # Rules with one job per run.
@@ -26,7 +27,6 @@ NOUNS = {
     "claims": ("table of claims", "tables of claims"),
     "page": ("page", "pages"),
 }
-LARGE = "_large"  # end of the name of a rule for large data
 
 
 def format_job_count(stage: str, count: int) -> str:
@@ -62,8 +62,8 @@ class SnakemakeJob:
 
     @property
     def stage(self) -> str:
-        """The rule, without its distinction of large data."""
-        return self.rule.removesuffix(LARGE)
+        """The stage of its rule."""
+        return get_stage(self.rule)
 
     @property
     def run(self) -> Run | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from workflow_scripts.common.files import digest, list_files
 from workflow_scripts.common.result_folders import RunFolder
-from workflow_scripts.workflow.result_patterns import locate_record
+from workflow_scripts.workflow.result_patterns import get_stage, locate_record
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Result:
 
     @property
     def stage(self) -> str:
-        """The rule, without its distinction of large data."""
-        return self.rule.removesuffix("_large")
+        """The stage of its rule."""
+        return get_stage(self.rule)
 
     @property
     def folder(self) -> Path:

@@ -108,7 +108,7 @@ def estimate_seconds(
     """Estimate the time of a job. Return None if it is unknown."""
     if job.rule == "prepare_large":
         return None
-    if job.rule in ("fetch", "fetch_model"):
+    if job.stage in ("fetch", "fetch_model"):
         return estimate_download_seconds(job)
     if job.rule not in (*RUN_RULES, "search"):
         return OTHER_SECONDS
@@ -143,7 +143,7 @@ def estimate_seconds(
 
 def estimate_download_seconds(job: SnakemakeJob) -> float | None:
     """Estimate the time of a download; None if the size is unknown."""
-    if job.rule == "fetch":
+    if job.stage == "fetch":
         size = load_sources()[job.wildcards["source"]].bytes
     else:
         size = load_repositories()[job.wildcards["model"]].bytes

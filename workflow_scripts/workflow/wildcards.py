@@ -37,12 +37,15 @@ def read_run_name(names: Mapping[str, str]) -> Run:
 class NamePatterns:
     """Regular expressions of names.
 
-    names: of all rules, by wildcard. trained_variants: of the variants that can be trained.
-    large_data: of the tasks and scales whose data need much disk. displays: of the tables and the
-    figures of each paper, by their kind.
+    names: of all rules, by wildcard. missing_sources, present_sources: of the files of sources.yaml
+    that are not in results/downloads, and of those that are. trained_variants: of the variants that
+    can be trained. large_data: of the tasks and scales whose data need much disk. displays: of the
+    tables and the figures of each paper, by their kind.
     """
 
     names: dict[str, str] = field(default_factory=dict)
+    missing_sources: str = ".+"
+    present_sources: str = ".+"
     trained_variants: str = "[^/@]+"
     large_data: dict[str, str] = field(default_factory=dict)
     displays: dict[str, str] = field(default_factory=dict)

@@ -258,6 +258,11 @@ def test_a_file_of_unknown_size_may_not_fill_the_disk(server, tmp_path, monkeypa
     with pytest.raises(UserError, match=f"expected at most {len(CONTENT) - 1}, the server offers"):
         get(replace(server.source, sha256=None, bytes=None), tmp_path)
     assert kept(tmp_path) == {}
+    # A server that does not say how much is to come.
+    server.faults = [("short", len(CONTENT))]
+    with pytest.raises(UserError, match=f"expected at most {len(CONTENT) - 1}, "):
+        get(replace(server.source, sha256=None, bytes=None), tmp_path)
+    assert kept(tmp_path) == {}
 
 
 def test_a_file_without_url(tmp_path):
@@ -363,6 +368,16 @@ def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path
         get(source, downloads)
     assert kept(downloads) == {"toy/file.bin": b"changed here"}
     assert (tmp_path / "trusted.csv").read_text().splitlines() == [head, line]
+
+
+def test_half_a_copy_of_a_killed_process_is_deleted_wherever_the_file_comes_from_next(
+    server, tmp_path
+):
+    half = tmp_path / "toy/file.bin.copy"
+    half.parent.mkdir()
+    half.write_bytes(CONTENT[:1000])
+    get(server.source, tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
 
 
 def test_an_empty_file_is_never_trusted(server, tmp_path, monkeypatch):

@@ -342,10 +342,10 @@ def test_a_model_of_a_folder(hub, fetch, local, tmp_path):
     shutil.rmtree(folder)
     (tmp_path / "copied" / OPEN / "config.json").write_text("{}")
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
-    assert code == 1 and "config.json differs from its model.json" in said
+    assert code == 1 and "config.json differs from its sha256 in model.json" in said
     (tmp_path / "copied" / OPEN / "model.json").write_text(LISTS_NOTHING)
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
-    assert code == 1 and "config.json differs from its model.json" in said
+    assert code == 1 and "config.json is not in model.json; copy the folder again" in said
 
 
 @pytest.mark.parametrize("commit", [REVISION, "1" * 40])

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -99,9 +100,10 @@ def test_a_pass_of_a_search_is_over_all_windows(place):
     assert candidate.max_steps == math.ceil(3 * len(found.item) / 10)
 
 
-def test_answers_that_are_no_list_are_one_line(place, tmp_path):
+@pytest.mark.parametrize("answers", ["Paris", "1998", '"Paris"', "[1998]", "[]"])
+def test_answers_that_are_no_list_of_texts_are_one_line(place, tmp_path, answers):
     table = pq.read_table(place / "data/train.parquet")
-    texts = table["answer"]
+    texts = pa.array([answers] * len(table))
     plain = table.set_column(table.column_names.index("answers"), "answers", texts)
     (tmp_path / "data").mkdir()
     pq.write_table(plain, tmp_path / "data/train.parquet")
@@ -116,6 +118,10 @@ def test_a_dash_in_a_name_makes_no_variants():
     assert [score.metric for score in score_questions(["q-1", "q-2", "q-3"], values)] == ["f1"]
     found = {score.metric: score for score in score_questions(["q", "q-turk0", "r"], values)}
     assert (found["adversarial_f1"].value, found["adversarial_f1"].n) == (25, 2)
+    # Where some items are variants, those with a dash of their own are still none.
+    values = {"f1": [1.0, 0.5, 1.0, 0.0]}
+    found = {it.metric: it for it in score_questions(["dev-1", "dev-2", "q", "q-turk0"], values)}
+    assert (found["adversarial_f1"].value, found["adversarial_f1"].n) == (50, 3)
 
 
 def test_batches_allow_the_paragraph_alone(place):

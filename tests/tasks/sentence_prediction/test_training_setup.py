@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given
@@ -152,6 +153,18 @@ def test_data_without_labels_have_scores_and_a_class_without_a_name_is_one_line(
         UserError, match=r"train\.parquet: a label is 1, and the 1 classes have the"
     ):
         set_up_training(spec, data, init, cpu)
+
+
+def test_a_class_without_a_name_in_a_split_that_is_only_scored_is_one_line(tmp_path):
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
+    table = pq.read_table(data / "test.parquet")
+    labels = [2.0, *table["label"].to_pylist()[1:]]
+    place = table.column_names.index("label")
+    pq.write_table(table.set_column(place, "label", [labels]), data / "test.parquet")
+    spec = read_run_spec(sentence_spec(), "spec")
+    assert len(read_sentences(spec, 64, init, data, "train"))
+    with pytest.raises(UserError, match=r"test\.parquet: a label is 2, and the 2 classes have the"):
+        read_sentences(spec, 64, init, data, "test")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -323,7 +324,11 @@ def fetch_source(
     path.parent.mkdir(parents=True, exist_ok=True)
     locks = downloads / ".locks"
     locks.mkdir(exist_ok=True)
-    with FileLock(locks / source.name.replace("/", "--")):
+    copied = path.with_name(f"{path.name}.copy")  # it replaces no partial download
+    with ExitStack() as stack:
+        stack.enter_context(FileLock(locks / source.name.replace("/", "--")))
+        copied.unlink(missing_ok=True)  # half a copy of a process that was killed
+        stack.callback(copied.unlink, missing_ok=True)  # such as one on a full disk
         if path.exists():
             mismatches = [describe_mismatch(packing, path) for packing in source.alternatives]
             if None in mismatches:
@@ -331,7 +336,6 @@ def fetch_source(
             if source.sha256 is None:
                 raise UserError(f"{path} {mismatches[0]}; if the file is wrong, delete it")
         parts = {packing: name_part(path, source, packing) for packing in source.alternatives}
-        copied = path.with_name(f"{path.name}.copy")  # it replaces no partial download
         problems = []
         for packing, origin in list_origins_to_try(source, mirror):
             part = parts[packing] if origin in packing.urls else copied
@@ -357,7 +361,8 @@ def name_part(path: Path, source: Source, packing: Source) -> Path:
     """Return where a partial download of a packing is kept: its bytes fit to no other packing."""
     if packing is source:
         return path.with_name(f"{path.name}.part")
-    return path.with_name(f"{path.name}.{(packing.sha256 or '')[:8]}.part")
+    assert packing.sha256, "declared for every packing"
+    return path.with_name(f"{path.name}.{packing.sha256[:8]}.part")
 
 
 def list_origins_to_try(source: Source, mirror: Path | None) -> list[tuple[Source, str]]:
@@ -406,11 +411,7 @@ def try_origin(
         elif not Path(origin).is_file():
             return f"{origin}: no such file"
         else:
-            try:
-                shutil.copyfile(origin, part)
-            except OSError:  # such as a full disk, on which half a copy must not stay
-                part.unlink(missing_ok=True)
-                raise
+            shutil.copyfile(origin, part)
     except UserError as error:
         return str(error)
     if problem := find_problem(part):
@@ -481,14 +482,16 @@ def record_unpinned(source: Source, path: Path, locks: Path) -> str:
 
     Returns the end of a note on the file: "" if its sha256 is declared, or is that of a packing.
     """
-    declared = [packing.sha256 for packing in source.alternatives if packing.sha256]
-    if source.sha256 or hash_file(path) in declared:
+    if source.sha256:
+        return ""
+    sha256 = hash_file(path)
+    if sha256 in [packing.sha256 for packing in source.packings]:
         return ""
     with FileLock(locks / TRUSTED.name):
         trusted: dict[str, Mapping[str, Any]] = {**read_trusted()}
         if source.name not in trusted:
             today = get_utc_time()[:10]
-            values = (source.name, hash_file(path), count_bytes(path), today)
+            values = (source.name, sha256, count_bytes(path), today)
             trusted[source.name] = dict(zip(TRUSTED_COLUMNS, values, strict=True))
         write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
     return (

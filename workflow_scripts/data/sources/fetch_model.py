@@ -148,34 +148,33 @@ def find_manifest_problem(folder: Path, name: str, revision: str | None) -> str 
 
     Its manifest is compared, which must exist.
     """
-    file = HubModelFolder(folder).manifest
     try:
         manifest = read_model_manifest(folder)
-        changed_files = find_changed_files(folder, manifest)
     except UserError as error:
         return str(error)
     if (manifest.name, manifest.revision) != (name, revision):
         return f"{folder} holds {manifest.name} at {manifest.revision}, not {revision}"
-    if changed_files:
-        return f"{folder / changed_files[0]} differs from its {file.name}; copy the folder again"
-    return None
+    problem = find_changed_file(folder, manifest)
+    return f"{problem}; copy the folder again" if problem else None
 
 
-def find_changed_files(folder: Path, manifest: ModelManifest) -> list[str]:
-    """List the files of the model that are missing, or differ from the manifest.
-
-    One that the manifest does not have differs from it, too. Raises UserError for a folder without
-    a file that a model needs.
-    """
-    changed_files = []
+def find_changed_file(folder: Path, manifest: ModelManifest) -> str | None:
+    """Say which file of the model is missing, changed or not in the manifest; None if none is."""
+    name = HubModelFolder(folder).manifest.name
     for file, entry in manifest.files.items():
         path = folder / file
-        if not path.is_file() or hash_file(path) != entry.sha256:
-            changed_files.append(file)
-    if changed_files:
-        return changed_files
-    files = select_model_files([path.name for path in folder.iterdir()], str(folder))
-    return [file for file in files if file not in manifest.files]
+        if not path.is_file():
+            return f"{path} is missing"
+        if hash_file(path) != entry.sha256:
+            return f"{path} differs from its sha256 in {name}"
+    try:
+        files = select_model_files([path.name for path in folder.iterdir()], str(folder))
+    except UserError:
+        return f"{folder / name} does not list all files that a model needs"
+    for file in files:
+        if file not in manifest.files:
+            return f"{folder / file} is not in {name}"
+    return None
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:

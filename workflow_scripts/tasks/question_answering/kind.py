@@ -10,7 +10,7 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import Score
-from workflow_scripts.evaluation.span_metrics import select_worst_variants
+from workflow_scripts.evaluation.span_metrics import find_questions, select_worst_variants
 from workflow_scripts.tasks.base import Checkpoint, EvaluationResult, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.question_answering.training_setup import (
@@ -96,9 +96,7 @@ class Kind(TaskKind):
 def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[Score]:
     """Return the scores of a split. items: of its rows. values_of: measure -> value of each row."""
     rows_by_prefix = {"": list(range(len(items)))}
-    questions = set(items)
-    # Items with a dash of their own, such as q-1, are no variants: there is no question q.
-    if any("-" in item and item.partition("-")[0] in questions for item in items):
+    if find_questions(items) != items:  # some are variants
         rows_by_prefix["adversarial_"] = select_worst_variants(items, values_of["f1"])
     scores = []
     for prefix, rows in rows_by_prefix.items():

@@ -5,9 +5,11 @@ Its inputs are windows of paragraphs, its targets the first and last token of th
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.data.prepared import read_table
+from workflow_scripts.data.prepared import is_list_of_texts, read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.encoder.model import SpecialTokens, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -108,21 +110,32 @@ def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str
     """Read the windows of a split.
 
     Raises UserError if one can be longer than the model's positions, or if the answers are no
-    lists.
+    JSON lists of texts.
     """
     columns = read_table(data, split, COLUMNS).to_pydict()
-    try:
-        columns["answers"] = [json.loads(text) for text in columns["answers"]]
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"{DataFolder(data).split(split)}: {error.doc!r:.50} in the column answers is no JSON "
-            "list of texts; correct the data set's prepare"
-        ) from error
+    file = DataFolder(data).split(split)
+    columns["answers"] = [parse_answers(text, file) for text in columns["answers"]]
     return make_windows(spec, tokenizer_folder, columns)
 
 
-def count_training_windows(spec: RunSpec, data: Path, init: Path | None) -> int:
-    """Return how many windows a pass over the training set has."""
+def parse_answers(text: str, file: Path) -> list[str]:
+    """Return the answers in a row of a split.
+
+    Raises UserError if they are no JSON list of texts.
+    """
+    answers: Any = None
+    with suppress(json.JSONDecodeError):
+        answers = json.loads(text)
+    if not is_list_of_texts(answers):
+        raise UserError(
+            f"{file}: {text!r:.50} in the column answers is no JSON list of texts; correct the "
+            "data set's prepare"
+        )
+    return answers
+
+
+def count_training_examples(spec: RunSpec, data: Path, init: Path | None) -> int:
+    """Return how many examples a pass over the training set has: windows of the paragraphs."""
     assert init is not None, "an encoder has initial weights"
     return len(read_windows(spec, init, data, "train").item)
 

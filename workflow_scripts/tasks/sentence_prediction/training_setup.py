@@ -155,12 +155,16 @@ def read_sentences(
 ) -> Sentences:
     """Read and tokenise a split.
 
-    Raises UserError if the run compares sentences and an item has only one.
+    Raises UserError if the run compares sentences and an item has only one, or for a label that is
+    no class of the task.
     """
     table = read_table(data, split, ["first", "second", "label"])
-    return tokenise_sentences(
-        spec, positions, tokenizer_folder, table, str(DataFolder(data).split(split))
-    )
+    file = DataFolder(data).split(split)
+    sentences = tokenise_sentences(spec, positions, tokenizer_folder, table, str(file))
+    classes = read_json(DataFolder(data).manifest).get("labels")  # None if labels are scores
+    if classes:
+        check_classes(sentences.label, len(classes), file)
+    return sentences
 
 
 def tokenise_sentences(
@@ -258,6 +262,11 @@ class SentenceModel(EncoderWithHeads):
         )
 
 
+def count_training_examples(spec: RunSpec, data: Path, init: Path | None) -> int:
+    """Return how many examples a pass over the training set has: its rows."""
+    return read_json(DataFolder(data).manifest)["splits"]["train"]["rows"]
+
+
 def check_classes(labels: np.ndarray, count: int, file: Path) -> None:
     """Raise UserError unless each of the labels [N] is the number of one of `count` classes."""
     wrong = ~np.isin(labels, np.arange(count))
@@ -299,8 +308,6 @@ def set_up_training(
             "score on it what was trained on another task (`weights`)"
         )
     train = read_sentences(spec, model.positions, init, data, "train")
-    if names:
-        check_classes(train.label, len(names), DataFolder(data).split("train"))
     batches = shuffle_items(model, train, settings, device)
     validate = None
     if settings.selection:
