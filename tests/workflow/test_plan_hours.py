@@ -255,6 +255,22 @@ def test_the_readme_has_the_hours_of_the_plan(capsys: pytest.CaptureFixture[str]
     assert ["-".join(ends) for ends in numbers] == hours
 
 
+def test_the_first_page_has_the_costs_of_each_paper_at_small(capsys: pytest.CaptureFixture[str]):
+    rows = re.findall(
+        r"^\| (\w+) \| (\d+) \| (\d+) \| ([\d.]+ MB) \| ([\d.]+ [MG]B) \|$",
+        (ROOT / "docs/start.md").read_text(),
+        re.MULTILINE,
+    )
+    assert [row[0] for row in rows] == ["carma", "cat", "lrf", "sq_transformer"]
+    for paper, runs, hours, download, disk in rows:
+        assert main(["plan", "--scale", "small", "--papers", paper]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert find_line(lines, "  runs ").split()[1].rstrip(",") == runs
+        assert f"{hours} core-hours" in find_line(lines, "  hours ")
+        assert f"   {download} in " in find_line(lines, "  download ")
+        assert f"{disk} of checkpoints" in find_line(lines, "  disk ")
+
+
 def test_cluster_docs_have_the_numbers_of_the_budget(capsys: pytest.CaptureFixture[str]):
     text = " ".join((ROOT / "docs/cluster.md").read_text().split())
     docs = re.search(

@@ -20,7 +20,7 @@ USER_COMMANDS = {
     "new-method": "write a new method with an objective of your own, which runs at once",
     "fetch": "download source files, or trained models of a release, checked by their sha256",
     "export": "copy measured tables, figures, claims, scores and provenance to results/reference",
-    "readme": "print README's tables of claims, or write them into it",
+    "readme": "print the tables of claims, or write them into README.md and docs/verdicts.md",
     "site": "build the public site of exported results, or README's pictures",
     "crate": "pack results and provenance as a Workflow Run RO-Crate",
 }

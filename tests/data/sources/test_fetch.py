@@ -18,6 +18,7 @@ import yaml
 from tests.data.file_server import serving
 from tests.data.hub_server import sha256
 from tests.limits import HANGS
+from workflow_scripts.commands import fetch as fetch_command
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import declared, fetch
@@ -539,6 +540,17 @@ def test_the_command_takes_what_it_can(tmp_path, mirror):
         done.stderr.splitlines()[-1]
         == "error: 1 of 5 files could not be downloaded: stsb/Stsbenchmark.tar.gz"
     )
+
+
+def test_all_files_are_fetched(tmp_path, monkeypatch):
+    sources = {name: replace(toy(), name=name) for name in ("toy/file.bin", "other/file.bin")}
+    monkeypatch.setattr(fetch_command, "load_sources", lambda: sources)
+    for name in sources:
+        (tmp_path / "mirror" / name).parent.mkdir(parents=True)
+        (tmp_path / "mirror" / name).write_bytes(CONTENT)
+    folders = ("--mirror", str(tmp_path / "mirror"), "--downloads", str(tmp_path / "got"))
+    main(parsed("--all", *folders))
+    assert sources.keys() <= kept(tmp_path / "got").keys()
 
 
 def parsed(*words: str) -> argparse.Namespace:

@@ -149,7 +149,8 @@ def test_costs_are_hours_of_threads_and_of_gpus():
     assert (costs.runs, costs.untimed_runs) == (4, 1)
     assert (costs.core_hours, costs.gpu_hours) == (4, 1.5)
     assert str(costs) == (
-        "What is committed took 4 core-hours and 2 GPU-hours (4 trainings and scorings; "
+        "What is committed took 4 core-hours, and 2 hours of processes on a GPU, which several "
+        "share (4 trainings and scorings; "
         "1 of them have no record of time and machine)."
     )
 

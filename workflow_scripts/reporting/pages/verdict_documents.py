@@ -39,7 +39,7 @@ PRIMARY_HEADINGS = (
 )
 PAPER_HEADINGS = (
     "paper",
-    "plans: chance of any wrong primary verdict",
+    "plans, and the chance of at least one wrong primary verdict",
     "exploratory claims of the paper",
     *VERDICTS,
 )
@@ -47,7 +47,10 @@ PAPER_HEADINGS = (
 
 @dataclass(frozen=True)
 class Costs:
-    """What the runs of an export have cost, as far as their times are recorded."""
+    """What the runs of an export have cost, as far as their times are recorded.
+
+    gpu_hours: of processes. A GPU that several share is taken for less time.
+    """
 
     runs: int
     untimed_runs: int
@@ -58,8 +61,8 @@ class Costs:
         runs = f"{self.runs:,} trainings and scorings"
         if self.untimed_runs:
             runs += f"; {self.untimed_runs} of them have no record of time and machine"
-        hours = f"{self.core_hours:.0f} core-hours and {self.gpu_hours:.0f} GPU-hours"
-        return f"What is committed took {hours} ({runs})."
+        on_gpu = f"{self.gpu_hours:.0f} hours of processes on a GPU, which several share"
+        return f"What is committed took {self.core_hours:.0f} core-hours, and {on_gpu} ({runs})."
 
 
 def sum_costs(provenance: Iterable[Mapping[str, object]]) -> Costs:
