@@ -63,12 +63,18 @@ QUANTISED = {
     "output_commitment_target": (0.1, 0.1, 0.01, 0.01, 0.01, 0.01),
     "distance_source": (0.001, 0.001, 0.001, 0.01, 0.01, 0.01),
     "distance_target": (0.001, 0.001, 0.001, 0.01, 0.01, 0.01),
+    # The official code leaves H(Z) out of batches of lone words with the masked predictor alone.
+    "entropy_min_length_source": (3, 3, 0, 0, 0, 0),
 }
 QUANTISED_ALWAYS = {"cross_query": "code", "clustering": "brown", "similarity": "euclidean"}
 QUANTISED_ALWAYS |= {
     "codebook_gradient": True,
     "source_predictor_layers": 3,
     "target_predictor": "cross",
+}
+QUANTISED_ALWAYS |= {
+    "entropy_min_length_target": 0,
+    "distance_stops_gradient": True,
 }
 QUANTISED_ALWAYS |= {
     "cluster_source": 0.1,
@@ -125,6 +131,7 @@ def test_variants_on_addjump_change_what_they_are_called_after():
         "source_predictor": "causal",
         "betas": [0.1, 0.98],
         "next_code_source": 0.0,
+        "entropy_min_length_source": 0,
     }
     changes = {f"codes-{number}": {"source_codes": number} for number in (4, 8, 12)} | {
         "none": {"attention": "none"},
@@ -141,6 +148,17 @@ def test_variants_on_addjump_change_what_they_are_called_after():
         assert change == {"target_codes": number}
     plain = differences(f"{JUMP}/transformer/sinusoidal", f"{JUMP}/transformer/default")
     assert plain == {"positions": "sinusoidal", "gated": False}
+
+
+def test_srl_text_has_every_choice_of_the_papers_text_on_cogs():
+    """Its distance is a plain squared one (section 3.3), so its gradient trains the codes, too."""
+    found = differences("cogs/sq-transformer/srl-text", "cogs/sq-transformer/srl")
+    model = {"gated": False, "cross_query": "word", "similarity": "cosine"}
+    model |= {"codebook_gradient": False, "target_predictor": "causal"}
+    model |= {"straight_through": True, "ema_decay": 0.999}
+    losses = {"commitment_target": 0.1, "next_code_source": 0.0, "distance_stops_gradient": False}
+    losses |= {"output_commitment_source": 0.0, "output_commitment_target": 0.0}
+    assert found == model | losses | {"betas": [0.1, 0.98]}
 
 
 def test_lrf_has_the_settings_of_cognitions_authors():

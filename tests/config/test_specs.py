@@ -116,6 +116,24 @@ def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
     assert found > 50
 
 
+def test_weights_on_glue_are_chosen_by_the_metric_of_the_table():
+    """But of STSB by Pearson's correlation, by which its committed scores were chosen."""
+    catalogue = load_catalogue(ROOT)
+    shown = {}
+    for cell in catalogue.papers["cat"].displays["table4"].cells:
+        if cell.analysis is None:
+            shown.setdefault(cell.task, set()).add(cell.metric)
+    found = {}
+    for task in shown:
+        training = resolve_run(catalogue, f"{task}/bert/ft/seed-1", "full")["training"]
+        assert training["validation"]["split"] == "valid"
+        found[task] = {training["validation"]["metric"]}
+    assert found == shown | {"stsb": {"pearson"}}
+    assert found["glue-cola"] == {"matthews"}
+    assert found["glue-mrpc"] == found["glue-qqp"] == {"f1"}
+    assert len(found) == 8
+
+
 def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
     catalogue = load_catalogue(ROOT)
     runs = list_requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "full"}))

@@ -36,7 +36,7 @@ def test_a_file_that_was_put_there_is_checked_and_kept(project: Project):
     assert manifest["sha256"] == sha256(CONTENT).hexdigest()
 
 
-@pytest.mark.quick_faults
+@pytest.mark.faults
 def test_a_wrong_file_that_was_put_there_is_refused_and_not_deleted(project: Project):
     file = project.root / FILE
     file.write_bytes(b"another release\n")

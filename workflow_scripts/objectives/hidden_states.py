@@ -13,6 +13,7 @@ def find_blocks(model: nn.Module) -> nn.ModuleList:
     """Return the blocks of a model, first to last.
 
     The model is a Hugging Face language model, or a `Seq2Seq`, of which these are the encoder's.
+    Raises UserError for a model without such a list.
     """
     inner = getattr(model, "base_model", model)
     for name in ("h", "layers", "encoder"):

@@ -63,6 +63,24 @@ def test_at_step_0_the_encoder_is_the_pre_trained_model(tmp_path, name):
     )
 
 
+@pytest.mark.parametrize(("encoder_width", "gain"), [(768, 1.0), (64, 2**-0.5)])
+def test_cross_attention_starts_as_in_fairseq(encoder_width, gain):
+    """Xavier-uniform, with the factor 1 / sqrt(2) only where all widths are equal."""
+    model = make("none", width=64, encoder_width=encoder_width)
+    for layer in model.decoder:
+        attention = layer.layer.cross_attention
+        for projection, inputs in (
+            (attention.query, 64),
+            (attention.key, encoder_width),
+            (attention.value, encoder_width),
+        ):
+            assert projection.weight.shape == (64, inputs)
+            bound = gain * (6 / (64 + inputs)) ** 0.5
+            assert 0.99 * bound < projection.weight.abs().max() <= bound
+            assert projection.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.03)
+        assert layer.layer.self_attention.query.weight.abs().max() <= 2**-0.5 * (3 / 64) ** 0.5
+
+
 def test_fuse_attention_of_the_encoder_learns_although_it_starts_at_zero():
     model = make()
     source, target = sentences([6, 3], vocabulary=30), sentences([4, 5], seed=1)

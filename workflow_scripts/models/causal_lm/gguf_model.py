@@ -95,7 +95,10 @@ def read_positive(gguf: Gguf, key: str) -> float:
 
 
 def make_config(gguf: Gguf) -> LlamaConfig:
-    """Make the configuration from the values of the file."""
+    """Make the configuration from the values of the file.
+
+    Raises UserError if one is missing or of another type, or if sizes do not go together.
+    """
     width = read_size(gguf, "llama.embedding_length")
     heads = read_size(gguf, "llama.attention.head_count")
     key_heads = read_size(gguf, "llama.attention.head_count_kv")

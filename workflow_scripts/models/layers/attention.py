@@ -67,7 +67,7 @@ class MultiHeadAttention(nn.Module):
             self.relative_values = RelativePositions(max_relative_position, head_width, dropout)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend from query [T, N, d] to key [S, N, d] and value [S, G N, d].
+        """Attend from query [T, N, d] to key [S, N, d] and value [S, G N, d] -> [T, G N, d].
 
         mask: see compute_weights.
         """
@@ -76,9 +76,10 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0
     ) -> Tensor:
-        """Attend to projected key [S, N, d] and value [S, G N, d].
+        """Attend from query [T, N, d] to projected key [S, N, d] and value [S, G N, d].
 
-        The first query is at position `offset`.
+        The result is [T, G N, d]. The first query is at position `offset`. mask: see
+        compute_weights.
         """
         weights = self.compute_weights(query, key, mask, offset)
         streams = value.size(1) // key.size(1)

@@ -132,7 +132,10 @@ class FusedLayer(nn.Module):
         layer.feed_forward = nn.Identity()
 
     def start_cache(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
-        """Return a new cache; see DecoderLayer."""
+        """Return a new cache with projected keys and values of the encoder's output, [S, ., d].
+
+        For a decoder's layer alone; see DecoderLayer.
+        """
         return self.layer.start_cache(memory_key, memory_value)
 
     def forward(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:

@@ -20,6 +20,7 @@ from workflow_scripts.models.hugging_face import (
     read_model_config,
     report_read_errors,
 )
+from workflow_scripts.models.layers.attention import MultiHeadAttention
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.settings import Settings
@@ -67,12 +68,9 @@ class RobertaTransformer(FusedTransformer):
                 self.encoder_fuse.append(
                     self._make_fuse_sublayer(width, settings.encoder_heads, pretrained=True)
                 )
-        for layer in self.decoder:  # the encoder's output has another width
-            cross = layer.layer.cross_attention
-            cross.key = nn.Linear(width, settings.width)
-            cross.value = nn.Linear(width, settings.width)
-            nn.init.xavier_uniform_(cross.key.weight, gain=2**-0.5)
-            nn.init.xavier_uniform_(cross.value.weight, gain=2**-0.5)
+        if width != settings.width:
+            for layer in self.decoder:
+                replace_memory_projections(layer.layer.cross_attention, width)
         self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
         nn.init.normal_(self.output.weight, std=settings.width**-0.5)
 
@@ -120,6 +118,18 @@ class RobertaTransformer(FusedTransformer):
                     "correct encoder_*"
                 )
         self.roberta.load_state_dict(weights)
+
+
+def replace_memory_projections(attention: MultiHeadAttention, width: int) -> None:
+    """Give cross-attention new W_K and W_V, for states of another width than its queries.
+
+    Where the widths differ fairseq draws W_Q, W_K and W_V without the factor 1 / sqrt(2) that
+    `make_projections` has, so W_Q is drawn again.
+    """
+    attention.key = nn.Linear(width, attention.key.out_features)
+    attention.value = nn.Linear(width, attention.value.out_features)
+    for projection in (attention.query, attention.key, attention.value):
+        nn.init.xavier_uniform_(projection.weight)
 
 
 @dataclass(frozen=True)

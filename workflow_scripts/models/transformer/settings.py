@@ -8,7 +8,11 @@ from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 
 
 class Settings(StrictModel):
-    """Encoder-decoder Transformer. Defaults: those of SQ-Transformer's paper for SCAN and COGS."""
+    """Encoder-decoder Transformer. Defaults: those of SQ-Transformer for SCAN and COGS.
+
+    Layers, heads and widths are of its paper (appendix B.2). Dropout, relative positions with their
+    clipping, and the gate are of its official code alone.
+    """
 
     layers: AtLeastOne = 3  # of the encoder and of the decoder, each
     heads: AtLeastOne = 4

@@ -57,7 +57,10 @@ class Settings(StrictModel):
         return self
 
     def list_mi_blocks(self, count: int = 0) -> range:
-        """Return the blocks that L_MI reads in a model with `count` blocks, which thirds need."""
+        """Return the blocks that L_MI reads in a model with `count` blocks.
+
+        A third needs `count`, at least 2.
+        """
         if self.third != "none":
             return self._list_third(count)
         return range(self.first_block, self.last_block_mi + 1)
@@ -65,7 +68,7 @@ class Settings(StrictModel):
     def list_stability_blocks(self, count: int = 0) -> range:
         """Return the blocks that L_stability reads in a model with `count` blocks.
 
-        Each is compared with the next.
+        Each but the last is compared with the next. A third needs `count`, at least 2.
         """
         if self.third != "none":
             return self._list_third(count)
@@ -95,6 +98,7 @@ class Settings(StrictModel):
 
     def _list_third(self, count: int) -> range:
         """Return a third of `count` blocks: the first, the middle or the last ones."""
+        assert count >= 2, "check_blocks refuses smaller models"
         size = max(2, round(count / 3))
         first_of = {"first": 0, "middle": (count - size) // 2, "last": count - size}
         first = first_of[self.third]

@@ -73,7 +73,7 @@ def compute_nuance(entropies: Sequence[Tensor]) -> Tensor:
 
 
 def compute_sparsity(codes_of_layers: Sequence[CodeWeights], real: Tensor, whole: Tensor) -> Tensor:
-    """Return L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers."""
+    """Return L_1 of Eqn 4: the mean over layers of the mean of |O_j| over codes and real tokens."""
     means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in codes_of_layers]
     return torch.stack([average_over(mean, real, whole) for mean in means]).mean()
 

@@ -23,7 +23,7 @@ class Settings(ObjectiveOfKind):
     consistency: NonNegative = 1.0  # mean square over tokens and features
     nuance: NonNegative = 1.0
     decomposition: NonNegative = 1.0
-    sparsity: NonNegative = 1.0  # mean |O| over tokens, codes and layers
+    sparsity: NonNegative = 1.0  # mean over layers of the mean of |O| over tokens and codes
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.1
     # exp(-NSP) + exp(-MLM) (Eqn 10 and official code), or exp(-(NSP + MLM)) (Eqn 7).
     nuance_task: Literal["two", "sum"] = "two"

@@ -32,6 +32,6 @@ class Settings(ObjectiveOfKind):
     distance_stops_gradient: bool = True  # whether it does not train the codes (not in the paper)
     # H(Z) of a side is used only in batches whose longest sequence on that side has at least this
     # number of positions, with the end symbol. 3 excludes batches of single words (official code:
-    # for the source only).
+    # for the source only, and only with the masked predictor; with the causal one 0).
     entropy_min_length_source: Annotated[int, Field(ge=0)] = 3
     entropy_min_length_target: Annotated[int, Field(ge=0)] = 0
