@@ -509,3 +509,11 @@ def test_a_damaged_parquet_file_is_one_line_that_names_it(tmp_path: Path):
     with pytest.raises(UserError, match=r"default\.parquet is no Parquet file \(") as error:
         Results(tmp_path / "small").predictions("cognition/lrf/default/seed-101")
     assert "\n" not in str(error.value)
+
+
+def test_the_command_that_makes_a_file_names_the_scale_wherever_the_folder_is(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(REFERENCE)
+    with pytest.raises(UserError, match=r"\./reproduce results/small/runs/idm/gpt2-small/carma/"):
+        Results(".").curves("idm/gpt2-small/carma/seed-21")

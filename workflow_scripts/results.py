@@ -495,7 +495,7 @@ class Results:
                 f"{self.folder} has no {name}: this run scores given weights and trains nothing; "
                 f"name {find_training(run)}"
             )
-        target = RESULTS.scale(self.folder.name).run(run).evaluation.manifest
+        target = RESULTS.scale(self._scale).run(run).evaluation.manifest
         raise UserError(
             f"{self.folder} has no {name}: only the results/<scale> in which it ran has this file; "
             f"./reproduce {target} runs it"

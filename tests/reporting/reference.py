@@ -63,7 +63,7 @@ def write_tables() -> None:
     of their cells.
     """
     for table in make_committed_tables():
-        if not table.differing or not table.has_numbers:
+        if not (table.differing or table.differing_texts) or not table.has_numbers:
             continue
         name = f"{table.paper}/{table.name}"
         assert not table.unknown, (

@@ -1,6 +1,7 @@
 """Results are kept before their jobs run again, and taken back when their settings return."""
 
 import argparse
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -116,6 +117,42 @@ def test_a_result_that_could_not_be_kept_is_not_replaced():
     results = EarlierResults(20)
     assert results.restore_fitting(Settings({"prepare": "A"})) == 0  # type: ignore[arg-type]
     assert read("prepare")[0] == "second, and larger than what may be kept"
+
+
+def test_of_a_result_whose_weights_were_deleted_the_rest_is_kept_and_files_of_others_stay():
+    """docs/reruns.md allows it, as here of one of two outputs; the notes are the user's."""
+    make("prepare", "A", "data")
+    make("candidates", "A", "first")
+    keep("candidates")
+    make("candidates", "B", "second")
+    deleted, left = map(Path, OUTPUTS["candidates"])
+    deleted.unlink()
+    notes = left.with_name("my-notes.txt")
+    notes.write_text("of mine")
+    assert restore(Settings({"prepare": "A", "candidates": "A"})) == 1
+    assert read("candidates") == ("first", ["'A'"])
+    (kept,) = list_kept()
+    assert kept.result.params == ["'B'"]
+    assert sorted(kept.entry.files) == [left.name, "record.json"]
+    assert notes.read_text() == "of mine"
+    assert restore(Settings({"prepare": "A", "candidates": "B"})) == 1
+    assert left.read_text() == "second" and not deleted.exists()
+
+
+def test_on_a_full_disk_the_result_that_is_there_stays(monkeypatch: pytest.MonkeyPatch):
+    make("prepare", "A", "first")
+    keep("prepare")
+    make("prepare", "B", "second")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", fail)
+        assert restore(Settings({"prepare": "A"})) == 0
+    assert read("prepare") == ("second", ["'B'"])
+    (kept,) = list_kept()
+    assert kept.result.params == ["'A'"]
 
 
 def test_a_result_of_other_inputs_does_not_fit():

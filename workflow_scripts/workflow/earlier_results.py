@@ -104,32 +104,40 @@ class EarlierResults:
             if chosen is None:
                 return restored
             done.add(chosen.result.folder)
-            restored += 1
             if is_dry_run:
                 checksums.replace(chosen)
-            else:
-                self._restore(chosen)
+            elif self._restore(chosen):
                 checksums.drop(chosen)
+            else:
+                continue
+            restored += 1
 
     def _is_wanted(self, kept: "KeptResult", checksums: "Checksums", jobs: JobInputs) -> bool:
         """Whether a result has the present inputs, and the one in its place is not current."""
         result = kept.result
         if not checksums.match(result.inputs) or not kept.is_intact:
             return False
-        present = self.snakemake.read(result.rule, result.wildcards, result.records)
+        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.records)
         if present is None:
             return True
         if present.size > self.limit:  # it could not be kept
             return False
+        if present.records.keys() < result.records.keys():  # a part of it has been deleted
+            return True
         return not (_matches_settings(present, jobs) and checksums.match(present.inputs))
 
-    def _restore(self, kept: "KeptResult") -> None:
-        """Put a kept result in its place, and keep the one that is there."""
+    def _restore(self, kept: "KeptResult") -> bool:
+        """Put a kept result in its place, and keep the one that is there, or what is left of it.
+
+        Returns whether that was possible; else the one that is there stays.
+        """
         result = kept.result
-        present = self.snakemake.read(result.rule, result.wildcards, result.records)
+        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.records)
         if present:
-            with suppress(OSError):
+            try:
                 self.keep(present)
+            except OSError:  # such as a full disk
+                return False
         self.snakemake.start(result)
         for file in (present or result).list_files():
             file.unlink()
@@ -140,6 +148,7 @@ class EarlierResults:
             os.utime(target)  # newer than what was made of the other result
         self.snakemake.finish(result)
         shutil.rmtree(kept.folder.path)
+        return True
 
 
 @dataclass(frozen=True)

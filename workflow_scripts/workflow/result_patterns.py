@@ -44,6 +44,18 @@ RECORDS: dict[str, Path] = {
     "claim": CLAIM.record,
 }
 
+# Stage -> the folder of its result. Its `names` are those of the files that the job writes; the
+# folder of a run has those of its scores, too.
+FOLDERS = {
+    "prepare": DATA,
+    "candidates": CANDIDATES,
+    "search": SEARCH,
+    "train": TRAINING,
+    "evaluate": EVALUATION,
+    "intervene": INTERVENTIONS,
+    "analyse": ANALYSIS,
+}
+
 # Stage -> the files of its result that stay. Weights, data and downloads may be deleted.
 KEPT_FILES: dict[str, list[Path]] = {
     "prepare": [DATA.manifest],

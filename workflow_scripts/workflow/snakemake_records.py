@@ -3,13 +3,14 @@
 from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import digest, list_files
 from workflow_scripts.common.result_folders import RunFolder
-from workflow_scripts.workflow.result_patterns import get_stage, locate_record
+from workflow_scripts.workflow.result_patterns import FOLDERS, get_stage, locate_record
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,13 @@ class Result:
         return sum(file.stat().st_size for file in self.list_files())
 
     def list_files(self) -> list[Path]:
-        """List the files of the job that are there."""
-        files = [path for path in list_files(self.folder, "**/*") if path.is_file()]
+        """List the files that the job writes and that are there; not those of others."""
+        patterns = FOLDERS[self.stage].names
+        files = []
+        for path in list_files(self.folder, "**/*"):
+            first = path.relative_to(self.folder).parts[0]
+            if path.is_file() and any(fnmatch(first, pattern) for pattern in patterns):
+                files.append(path)
         if self.stage == "train":
             run = RunFolder(self.folder)
             scores = (run.evaluation.path, run.interventions.path)
@@ -77,11 +83,24 @@ class SnakemakeRecords:
 
     def read(self, rule: str, wildcards: dict[str, str], outputs: Iterable[str]) -> Result | None:
         """Read the result of a job; None unless all its outputs are there and of one making."""
+        names = list(outputs)
+        if not all(Path(output).exists() for output in names):
+            return None
+        return self.read_remaining(rule, wildcards, names)
+
+    def read_remaining(
+        self, rule: str, wildcards: dict[str, str], outputs: Iterable[str]
+    ) -> Result | None:
+        """Read what is left of the result of a job, of which outputs may have been deleted.
+
+        None if none of its outputs is there, or if these are not of one making.
+        """
         records = {}
         for output in outputs:
-            if not Path(output).exists():
-                return None
-            records[output] = self._store._io_read(self._store._metadata_path, output)
+            if Path(output).exists():
+                records[output] = self._store._io_read(self._store._metadata_path, output)
+        if not records:
+            return None
         made = [(record.get("params"), record.get("input")) for record in records.values()]
         is_marked = self._store._filter_incomplete_keys(records)
         if is_marked or None in made[0] or any(content != made[0] for content in made):

@@ -249,6 +249,38 @@ def test_a_changed_cell_of_a_table_is_an_error(checkout, capsys):
     assert all("reproduced is 12.5, by the scores " in text for text in errors)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "before", "after", "said"),
+    [
+        ("carma/table4.csv", ",49.17,", ",94.17,", "published is 94.17, by the scores 49.17"),
+        ("carma/table4.md", "49.17", "94.17", "carma/table4.md: a row is | GPT2-S CARMA"),
+        ("carma/table4.tex", "49.17", "94.17", "carma/table4.tex: a row is GPT2-S CARMA"),
+    ],
+)
+def test_a_changed_number_of_the_paper_in_a_table_is_an_error(
+    checkout, capsys, file, before, after, said
+):
+    path = checkout / "results/reference/small/tables" / file
+    path.write_text(path.read_text().replace(before, after, 1))
+    assert main(["verify", "results/reference/small"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert said in error
+
+
+@pytest.mark.faults
+def test_a_changed_number_of_the_paper_of_a_claim_is_an_error(checkout, capsys):
+    edit_rows(
+        checkout / "results/reference/small/claim_sides.csv",
+        lambda row: (row["claim"], row["side"]) == ("comp-over-bert-bird", "left"),
+        published="999",
+    )
+    assert main(["verify", CLAIM]) == 1
+    said = capsys.readouterr()
+    assert "claim_sides.csv" in said.err
+    assert "999" in said.out
+
+
 def test_one_claim_shows_both_sides_by_seed(checkout, capsys):
     assert main(["verify", "sq_transformer/sal-success-addjump"]) == 0
     text = capsys.readouterr().out

@@ -1,5 +1,6 @@
 """CARMA's figures, drawn from score files in the real format."""
 
+import io
 from pathlib import Path
 
 import pandas
@@ -12,10 +13,12 @@ from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import Score, write_scores
+from workflow_scripts.provenance.unfinished import Cause, Unfinished
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 from workflow_scripts.reporting.figures import cap_by_layer, score_bars
-from workflow_scripts.reporting.figures.figure import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs, draw_figure
+from workflow_scripts.reporting.figures.style import choose_looks
 
 PAPER = load_catalogue(ROOT).papers["carma"]
 VARIANTS = {"ft@start": 20.0, "ft": 50.0, "carma": 60.0}
@@ -96,6 +99,65 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
     assert (points[:, 1].min(), points[:, 1].max()) == (65, 82)
     mine = plotted[(plotted["panel"] == "GPT2-S") & (plotted["series"] == "CARMA")]
     assert len(mine) == 3 * 3 and set(mine["pooling"]) == {"mean of all"}
+
+
+def test_panels_whose_interventions_are_not_finished_say_so(
+    runs: list[Run], tmp_path: Path
+) -> None:
+    """Their runs are scored, so nothing else tells."""
+    cause = Cause(word="failed", sentence="intervene failed")
+    causes = {}
+    for run in runs:
+        if run.method == "gpt2-small":
+            file = ScaleFolder(tmp_path).run(run).interventions.scores
+            file.unlink()
+            causes[file] = cause
+    mine = [run for run in runs if run.variant_key in PAPER.displays["figure2a"].variants]
+    lost = [run for run in mine if run.method == "gpt2-small"]
+    results = PaperResults(
+        load_catalogue(ROOT), "carma", "small", ScaleFolder(tmp_path), Unfinished(causes)
+    )
+    drawn = draw_figure(results, "figure2a", mine)
+    assert texts(drawn.figure).count("not finished") == 6  # of seven models
+    assert f"{len(lost)} runs left out: intervene failed" in drawn.footer
+
+
+def test_each_row_has_the_protocol_of_its_variant(runs: list[Run], tmp_path: Path) -> None:
+    for run in runs:
+        if run.method == "llama-large":
+            for file in ScaleFolder(tmp_path).run(run).list_score_files():
+                file.write_text(file.read_text().replace(",reduced", ",stand_in"))
+    mine = [run for run in runs if run.variant_key in PAPER.displays["figure2a"].variants]
+    results = PaperResults(load_catalogue(ROOT), "carma", "small", ScaleFolder(tmp_path))
+    drawn = draw_figure(results, "figure2a", mine)
+    table = pandas.read_csv(io.StringIO(drawn.csv))
+    found = {tuple(row) for row in table[["method", "protocol"]].to_numpy()}
+    assert found == {("gpt2-small", "reduced"), ("llama-large", "stand_in")}
+    assert "some data are generated" in drawn.footer  # of the whole figure the worst
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [
+        ([0.0, 50.0, 100.0], (0, 105)),
+        ([0.0, 4.0], (0, 5)),
+        ([20.0], (0, 105)),
+        ([300.0], (0, 315)),
+        ([-40.0, 60.0], (-42, 105)),
+        ([-40.0, -2.0], (-42, 0)),
+    ],
+)
+def test_the_axis_of_bars_holds_every_value(
+    values: list[float], limits: tuple[float, float]
+) -> None:
+    assert score_bars.find_limits(pandas.Series(values)) == limits
+
+
+def test_a_figure_has_no_more_series_than_can_be_told_apart():
+    looks = choose_looks(f"series {number % 9}" for number in range(18))
+    assert len(looks) == len(set(looks.values())) == 9
+    with pytest.raises(UserError, match="a figure has 10 series, and 9 can be told apart"):
+        choose_looks(map(str, range(10)))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from matplotlib.patches import Rectangle
 from tests.reporting.figures.drawn import Results, draw, numbers, overlapping, texts
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.published_numbers import Key
+from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.reporting.evidence.selected_scores import load_scores
 from workflow_scripts.reporting.figures import (
     attention_maps,
     embedding_maps,
@@ -129,6 +131,19 @@ def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     assert texts(figure).count("not run at demo") == 2
 
 
+def test_scores_of_another_checkpoint_can_be_selected(results: Results) -> None:
+    """Without a readout a run's scores are those of its best checkpoint."""
+    results.add("scan-jump-x2/transformer/default/seed-1")
+    file = results.folder / "runs/scan-jump-x2/transformer/default/seed-1/eval/scores.csv"
+    scores = load_scores(file)
+    write_scores(file, scores + [score._replace(readout="last", value=1.5) for score in scores])
+    inputs = results.inputs("learning-curves")
+    best = inputs.select_scores("exact_match")
+    last = inputs.select_scores("exact_match", readout="last")
+    assert best["readout"].isna().all() and len(best) == len(last) == 1
+    assert last["readout"].tolist() == ["last"] and last["value"].tolist() == [1.5]
+
+
 def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results) -> None:
     results.add(JUMP, accuracy=20)
     results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
@@ -201,7 +216,7 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
     ):
         of = names | {"method": method, "variant": variant}
         made += [
-            of | {"seed": s, "agreement": share, "same_codes": s == 1}
+            of | {"seed": s, "agreement": share, "same_codes": s == 1 if variant == "srl" else None}
             for s, share in enumerate(shares, start=1)
         ]
     pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
@@ -212,7 +227,10 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
         and plotted["agreement"].notna().sum() == (~plotted["published"]).sum() == 2
     )
     second = plotted[plotted["pair"] == "2"]
-    assert numbers(second, "agreement") == [60, 85] and second["same_codes"].tolist() == [1, 1]
+    assert numbers(second, "agreement") == [60, 85]
+    # The Transformer has no codes.
+    assert second["same_codes"].isna().tolist() == [True, False]
+    assert second["same_codes"].iloc[1] == 1
     said = texts(figure)
     assert said.count("She chose another child he liked .") == 1 and {
         "60%",

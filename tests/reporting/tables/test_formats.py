@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +12,13 @@ from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.tables import formats, layout
-from workflow_scripts.reporting.tables.cells import Cell
+from workflow_scripts.reporting.tables.cells import COMPUTED, Cell
 from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
+from workflow_scripts.reporting.tables.parsed_markdown import format_parsed_table
 from workflow_scripts.reporting.tables.trainings import TrainedVariant
 
+ROOT = Path(__file__).parents[3]
 ROWS = [{"row": "Old_1", "group": "Previous"}]
 ROWS += [{"row": row, "group": "Ours", "method": "m", "variant": "v"} for row in ("Plain", "New")]
 COLUMNS = [
@@ -151,6 +154,50 @@ def test_latex_to_the_letter():
     ]
     assert r"\caption{A \& B\_c}" in text
     assert r"50\% of \textless{}all\textgreater{} \$ues" in text
+
+
+def test_our_numbers_without_seeds_are_bold_too():
+    """As in HTML, and as the note below the table says."""
+    cell = layout.CellText(status=COMPUTED, ours="41.13")
+    grid = layout.Grid(["J"], [False], [layout.Line("", "constant answer", [cell])])
+    markdown = formats.format_markdown_table("A", grid, [])
+    assert "| constant answer | **41.13** |" in markdown
+    latex = formats.format_latex_table("cat/t", "A", grid, [])
+    assert r"constant answer & \textbf{41.13} \\" in latex
+    assert format_parsed_table("cat/t", markdown) == latex
+
+
+@pytest.mark.parametrize("label", ["[CLS]", "* of the text"])
+def test_a_label_is_no_argument_of_the_row_before(label: str):
+    """LaTeX reads a bracket or a star after the end of a row as one."""
+    rows = [layout.Line("", name, [layout.CellText(ours="1")]) for name in ("first", label)]
+    text = formats.format_latex_table("cat/t", "A", layout.Grid(["J"], [False], rows), [])
+    assert f"{{}}{label} & " in text
+    assert not re.search(r"\\\\\n *[\[*]", text)
+
+
+def test_greek_letters_and_arrows_are_maths():
+    assert formats.escape_latex("γ = 0.2, η → Ω") == r"$\gamma$ = 0.2, $\eta$ $\to$ $\Omega$"
+
+
+def test_pdflatex_has_every_letter_of_the_committed_tables():
+    """Its default encoding has those of western European languages."""
+    files = list((ROOT / "results/reference").glob("*/tables/*/*.tex"))
+    assert len(files) > 40
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert {letter for letter in text if ord(letter) > 0xFF} == set(), file
+
+
+def test_in_a_table_of_two_protocols_each_published_number_is_grey_by_its_own():
+    reduced = replace(MEASURED, row="Plain", protocol="reduced")
+    cells = [replace(CELLS[0]), reduced, MEASURED]
+    grid = layout.build_grid(DISPLAY, cells, {})
+    title = "Table 9: A (scale small, protocol paper and reduced)"
+    markdown = formats.format_markdown_table(title, grid, [])
+    latex = formats.format_latex_table("cat/t", title, grid, [])
+    assert latex.count(r"\textcolor{gray}") == 1
+    assert format_parsed_table("cat/t", markdown) == latex
 
 
 def test_latex_without_a_number_of_the_paper_has_one_row_of_heads():

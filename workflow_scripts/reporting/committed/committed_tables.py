@@ -2,8 +2,10 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from workflow_scripts.common.result_folders import TableFiles
 from workflow_scripts.config.display_schema import TableDisplay
@@ -17,8 +19,11 @@ from workflow_scripts.reporting.committed.restoring import (
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, WITHHELD
 from workflow_scripts.reporting.tables.table import RenderedTable, make_table
 
-# What a table shows of a cell. The note of a measured one may tell of a test over examples.
-SHOWN = ("reproduced", "std", "n_seeds", "ci_low", "ci_high", "protocol", "status")
+# What a table shows of our number, and next to it.
+OURS = ("reproduced", "std", "n_seeds", "ci_low", "ci_high", "protocol", "status")
+# What it shows of a cell. The note of a measured one may tell of a test over examples.
+SHOWN = (*OURS, "published", "published_std", "difference", "unit")
+MARK = re.compile(r"[†‡]|\$\\d?dagger\$")  # of a test over examples
 WITH_NUMBERS = (MEASURED, COMPUTED, WITHHELD)
 
 CellPlace = tuple[str, str, str]  # row, column, metric
@@ -29,7 +34,8 @@ CellRow = dict[str, str]  # of a table's CSV
 class ComparedTable:
     """A table of an export next to the same table made from the export's scores.
 
-    differing: cells that differ. unknown: cells of whose scores none is in the export.
+    differing: cells that differ. unknown: cells of whose scores none is in the export. texts: the
+    content of its files by their ending, without those that are not there.
     """
 
     paper: str
@@ -37,6 +43,7 @@ class ComparedTable:
     made: RenderedTable
     committed: dict[CellPlace, CellRow]
     expected: dict[CellPlace, CellRow]
+    texts: dict[str, str]
 
     @property
     def unknown(self) -> list[CellPlace]:
@@ -63,14 +70,31 @@ class ComparedTable:
         """Whether the scores give it a number."""
         return any(has_number(row) for row in self.expected.values())
 
+    @property
+    def differing_texts(self) -> list[str]:
+        """The endings of the files that show other cells than the scores give.
+
+        None if the scores do not tell all cells.
+        """
+        if self.unknown:
+            return []
+        endings = []
+        for ending, text in self.texts.items():
+            if list_text_rows(text) != list_text_rows(self.made.files[ending]):
+                endings.append(ending)
+        return endings
+
     def count_equal(self) -> int:
         """Return the number of cells with a number that are equal."""
         other = {*self.unknown, *self.differing}
         return sum(has_number(row) for place, row in self.expected.items() if place not in other)
 
     def list_faults(self) -> list[Fault]:
-        """Return a fault for each cell that differs."""
+        """Return a fault for each cell that differs, or for each file where only its text does."""
         faults = []
+        if not self.differing:
+            for ending in self.differing_texts:
+                faults.append(self._describe_text(ending))
         for place in self.differing:
             committed = self.committed.get(place, {})
             expected = self.expected[place]
@@ -83,6 +107,16 @@ class ComparedTable:
             cell = "/".join((self.name, *place))
             faults.append(Fault(f"{self.paper}/{cell}", ", ".join(texts)))
         return faults
+
+    def _describe_text(self, ending: str) -> Fault:
+        """Name the first row of a file that differs."""
+        rows = list_text_rows(self.texts[ending])
+        expected = list_text_rows(self.made.files[ending])
+        name = f"{self.paper}/{self.name}.{ending}"
+        for row, expected_row in zip_longest(rows, expected, fillvalue="missing"):
+            if row != expected_row:
+                return Fault(name, f"a row is {row}, by the scores {expected_row}")
+        raise AssertionError("the rows differ")
 
 
 def compare_tables(restored: RestoredExport) -> Iterator[ComparedTable]:
@@ -99,8 +133,14 @@ def compare_tables(restored: RestoredExport) -> Iterator[ComparedTable]:
                 continue
             shown_runs = select_display_runs(display, runs)
             made = make_table(restored.get_paper_results(paper), name, shown_runs, tests={})
-            committed = read_committed_cells(restored.export.table(paper, name))
-            yield ComparedTable(paper, name, made, committed, parse_cells(made.files["csv"]))
+            files = restored.export.table(paper, name)
+            committed = read_committed_cells(files)
+            expected = parse_cells(made.files["csv"])
+            texts = {}
+            for file in (files.markdown, files.latex):
+                if file.exists():
+                    texts[file.suffix.removeprefix(".")] = file.read_text(encoding="utf-8")
+            yield ComparedTable(paper, name, made, committed, expected, texts)
 
 
 def read_committed_cells(table: TableFiles) -> dict[CellPlace, CellRow]:
@@ -108,6 +148,12 @@ def read_committed_cells(table: TableFiles) -> dict[CellPlace, CellRow]:
     if not table.csv.exists():
         return {}
     return parse_cells(table.csv.read_text(encoding="utf-8"))
+
+
+def list_text_rows(text: str) -> list[str]:
+    """Return the rows of a table in Markdown or LaTeX, without the marks of tests over examples."""
+    without_marks = MARK.sub("", text)
+    return [line for line in without_marks.splitlines() if line.startswith("|") or "&" in line]
 
 
 def parse_cells(text: str) -> dict[CellPlace, CellRow]:

@@ -26,7 +26,8 @@ from workflow_scripts.reporting.pages.verdict_documents import extract_tables, f
 CLAIM_KEY = ("paper", "claim")
 Content = TypeVar("Content")
 CLAIM_NAME = re.compile(r"`([^`/]+/[^`/]+)`$")  # at the end of a statement in a document
-SIDE_KEY = ("side", "cell", "seed")  # of a value, within a claim
+SIDE_KEY = ("side", "cell", "seed")  # of a row of claim_sides.csv, within a claim
+SIDE_VALUES = ("value", "published")
 
 
 @dataclass(frozen=True)
@@ -198,9 +199,10 @@ def _compare_sides(file: Path, recomputed: str) -> Iterator[Fault]:
 
 
 def _name_place(key: tuple[str, ...]) -> str:
-    """Name a value of a side: `left at seed 104`."""
-    side, _, seed = key
-    return f"{side} at seed {seed}" if seed else side
+    """Name a value of a side: `left at seed 104`, or the published number next to it."""
+    side, _, seed, column = key
+    place = f"{side} at seed {seed}" if seed else side
+    return place if column == "value" else f"{column} number of {place}"
 
 
 def _group_sides(rows: list[dict[str, str]]) -> dict[str, dict[tuple[str, ...], str]]:
@@ -208,7 +210,9 @@ def _group_sides(rows: list[dict[str, str]]) -> dict[str, dict[tuple[str, ...], 
     values: dict[str, dict[tuple[str, ...], str]] = {}
     for row in rows:
         key = tuple(row[name] for name in SIDE_KEY)
-        values.setdefault(_name_claim(row), {})[key] = row["value"]
+        of_claim = values.setdefault(_name_claim(row), {})
+        for column in SIDE_VALUES:
+            of_claim[(*key, column)] = row[column]
     return values
 
 

@@ -56,6 +56,10 @@ class Evidence:
         """Return why a run has no scores; None if it has them."""
         return self.unfinished.evaluations.get(run.variant_key, {}).get(run.seed)
 
+    def find_intervention_cause(self, run: Run) -> Cause | None:
+        """Return why a run has no scores under interventions; None if it has them."""
+        return self.unfinished.interventions.get(run.variant_key, {}).get(run.seed)
+
     def get_analysis_cause(self, analysis: str | None) -> Cause | None:
         """Return why an analysis has no scores; None if it has some, or was not asked for."""
         return self.unfinished.analyses.get((self.paper, str(analysis)))

@@ -14,10 +14,10 @@ from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.options.cap_by_layer import Options
 from workflow_scripts.reporting.figures.style import (
-    LOOKS,
     PAGE,
     Look,
     add_legend_below,
+    choose_looks,
     make_figure,
     mark_not_run,
 )
@@ -38,7 +38,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     table = table.loc[table["item_set"] == "own_correct"]
     last_block = table.groupby(["task", "method"])["layer"].transform("max")
     table = table.assign(depth=100 * table["layer"] / last_block)
-    looks = dict(zip(dict.fromkeys(entry.series for entry in entries), LOOKS, strict=False))
+    looks = choose_looks(entry.series for entry in entries)
     names = list(dict.fromkeys(entry.panel for entry in entries))
     panels = list(product(names, poolings or [None]))
     columns = len(poolings) or min(COLUMNS, len(names))
@@ -49,8 +49,9 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     points = {}
     for name, pooling in panels:
         of_panel = [entry for entry in entries if entry.panel == name]
-        if any(inputs.list_seeds(entry) for entry in of_panel):
-            points[name, pooling] = select_points(table, of_panel, pooling)
+        of_pooling = select_points(table, of_panel, pooling)
+        if len(of_pooling):
+            points[name, pooling] = of_pooling
     bottom = find_axis_start(points.values())
     handles = {}
     plotted = []

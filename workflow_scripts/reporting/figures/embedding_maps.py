@@ -40,7 +40,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     words = inputs.read_table("words")
     accuracies = inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
-    looks = dict(zip(classes, style.LOOKS, strict=False))
+    looks = style.choose_looks(classes)
     drawn_panels = []
     plotted = words.head(0)
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):

@@ -1,6 +1,7 @@
 """A figure of a paper with its plotted data, and its inputs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +56,8 @@ class Inputs:
     def absence(self) -> str:
         """The text for a panel without scores. The footer says more."""
         for entry in self.display.runs:
-            if entry.variant_key in self.evidence.unfinished.evaluations:
+            variant = entry.variant_key
+            if any(self.evidence.list_causes(variant, which) for which in (False, True)):
                 return "not finished"
         if any(map(self.evidence.get_analysis_cause, self.display.list_analyses())):
             return "not finished"
@@ -84,14 +86,19 @@ class Inputs:
         return self.select_scores("exact_match").loc[:, [*RUN_COLUMNS, "value"]]
 
     def select_scores(
-        self, metric: str, intervention: str | None = None, split: str = "test"
+        self,
+        metric: str,
+        intervention: str | None = None,
+        split: str = "test",
+        readout: str | None = None,
     ) -> pandas.DataFrame:
         """Select a score of the runs on a whole split, as columns of scores.csv.
 
-        It is the one under the intervention, or without one.
+        It is the one under the intervention, or without one, and that of the readout. Without a
+        readout it is that of the best checkpoint, or of all readouts if there is no such one.
         """
         selection = ScoreSelection(
-            split=split, subset="all", metric=metric, intervention=intervention
+            split=split, subset="all", metric=metric, intervention=intervention, readout=readout
         )
         scores: list[Score] = []
         for of_variant in self.evidence.scores.values():
@@ -201,6 +208,8 @@ def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFi
     causes: list[str] = []  # of each run that is not finished
     for run in runs:
         cause = evidence.find_cause(run)
+        if cause is None and run.variant_key in display.intervened_variants:
+            cause = evidence.find_intervention_cause(run)
         if cause:
             causes.append(cause.sentence)
         elif run.variant_key not in evidence.withheld:
@@ -209,17 +218,17 @@ def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFi
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import make_empty_figure, use_style
 
-    protocols = {"paper"}
+    all_scores: list[Score] = []
     for scores in (*evidence.scores.values(), *evidence.analyses.values()):
-        protocols.update(score.protocol for score in scores)
-    protocol = find_worst_protocol(*protocols)
+        all_scores += scores
+    protocol = find_worst_protocol("paper", *{score.protocol for score in all_scores})
     inputs = Inputs(display, shown_runs, results.folder, evidence)
     with use_style():
         try:
             figure, plotted = draw(inputs, options)
         except NothingAnalysedError:
             figure, plotted = make_empty_figure(inputs.absence), make_score_table([], RUN_COLUMNS)
-    plotted = plotted.assign(protocol=protocol)
+    plotted = plotted.assign(protocol=find_protocols(plotted, all_scores, protocol))
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
     for analysis in display.list_analyses():
@@ -231,3 +240,24 @@ def draw_figure(results: PaperResults, name: str, runs: list[Run]) -> RenderedFi
     for cause, count in Counter(causes).items():
         notes.append(f"{'1 run' if count == 1 else f'{count} runs'} left out: {cause}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))
+
+
+def find_protocols(
+    plotted: pandas.DataFrame, scores: Iterable[Score], of_figure: str
+) -> str | list[str]:
+    """Return the protocol of each plotted row: the worst of the variant that the row names.
+
+    Rows that name no variant with scores have that of the figure.
+    """
+    columns = ["task", "method", "variant"]
+    if not set(columns) <= set(plotted.columns):
+        return of_figure
+    protocols_of: dict[tuple[str | None, ...], set[str]] = {}
+    for score in scores:
+        variant = (score.task, score.method, score.variant)
+        protocols_of.setdefault(variant, set()).add(score.protocol)
+    protocols = []
+    for variant in plotted[columns].itertuples(index=False, name=None):
+        of_variant = protocols_of.get(variant, {of_figure})
+        protocols.append(find_worst_protocol(*of_variant))
+    return protocols

@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import (
-    LOOKS,
     PAGE,
     Look,
     add_legend_below,
+    choose_looks,
     make_figure,
     mark_not_run,
 )
@@ -28,7 +28,7 @@ def draw(inputs: Inputs, options: NoOptions) -> tuple[Figure, pandas.DataFrame]:
     curves = inputs.read_curves("valid_exact_match")
     panels = list(dict.fromkeys(entry.panel for entry in entries))
     series = list(dict.fromkeys(entry.series for entry in entries))
-    looks = {name: LOOKS[number] for number, name in enumerate(series)}
+    looks = choose_looks(series)
     figure = make_figure(PAGE, 2.4)
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
     lines: dict[str, Line2D] = {}

@@ -25,7 +25,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     panels = options.panels
     entries = inputs.display.runs
     models = list(dict.fromkeys(entry.panel for entry in entries))
-    looks = dict(zip(dict.fromkeys(entry.series for entry in entries), style.LOOKS, strict=False))
+    looks = style.choose_looks(entry.series for entry in entries)
     figure = style.make_figure(style.PAGE, 1.55 * len(panels) + 0.5)
     grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     rows = []
@@ -40,11 +40,8 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(axes, inputs.absence)
             continue
         draw_bars(axes, values, models, looks)
-        highest = np.nanmax(values["value"])
-        end = 105
-        if 0 < highest < 20:  # bars of a few percent fill their axis
-            end = 1.25 * highest
-        axes.set(ylabel=panel.label, xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
+        limits = find_limits(values["value"])
+        axes.set(ylabel=panel.label, xlim=(-0.5, len(models) - 0.5), ylim=limits)
         axes.set_xticks(range(len(models)), name_models(inputs, models))
     handles: list[Artist] = [Patch(**look.fill, label=name) for name, look in looks.items()]
     handles.append(
@@ -52,6 +49,18 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     )
     style.add_legend_below(figure, handles, len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
+
+
+def find_limits(values: pandas.Series) -> tuple[float, float]:
+    """Find the ends of the axis: 0 and 105 for percent, as far as needed for other values."""
+    lowest = np.nanmin(values)
+    highest = np.nanmax(values)
+    start = min(0.0, 1.05 * lowest)
+    if 20 <= highest <= 100:
+        return start, 105.0
+    if highest <= 0:
+        return start, 0.0
+    return start, (1.25 if highest < 20 else 1.05) * highest
 
 
 def name_models(inputs: Inputs, models: list[str]) -> list[str]:
@@ -70,12 +79,11 @@ def select_panel_scores(
     inputs: Inputs, metric: str, split: str, entries: list[Runs]
 ) -> pandas.DataFrame:
     """Select one score per entry and seed: model, series, seed, value."""
-    scores = inputs.select_scores(metric, split=split)
     selected = []
     for entry in entries:
-        table = select_entry(scores, entry)
-        if entry.readout is not None:
-            table = table.loc[table["readout"] == entry.readout]
+        table = select_entry(
+            inputs.select_scores(metric, split=split, readout=entry.readout), entry
+        )
         means = table.groupby(RUN_COLUMNS, as_index=False).agg(value=("value", "mean"))
         names = {"panel": entry.panel, "series": entry.series, "metric": metric}
         selected.append(means.assign(**names))

@@ -9,9 +9,9 @@ from workflow_scripts.reporting.figures.options.score_by_share import Options
 from workflow_scripts.reporting.figures.score_bars import select_panel_scores
 from workflow_scripts.reporting.figures.style import (
     GREY,
-    LOOKS,
     PAGE,
     add_legend_below,
+    choose_looks,
     make_figure,
     mark_not_run,
 )
@@ -34,7 +34,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     if values.empty:
         mark_not_run(axes, inputs.absence)
         return figure, values
-    looks = dict(zip(series, LOOKS, strict=False))
+    looks = choose_looks(series)
     ran = [name for name in series if name in set(values["series"])]
     handles = []
     for place, name in enumerate(ran):

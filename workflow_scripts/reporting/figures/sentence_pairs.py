@@ -39,8 +39,8 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw two lines for each pair, with the agreement of each entry of `runs` on the right.
 
     Agreement is the percentage of (layer, head, query) that attend most to the same position in
-    both sentences, the mean over seeds. The last column counts the seeds in which our codes are one
-    sequence, too. In the plotted data, `published` marks rows without a measurement.
+    both sentences, the mean over seeds. The last column counts the runs in which our codes are
+    one sequence, too. In the plotted data, `published` marks rows without a measurement.
     """
     display = options.published
     entries = inputs.display.runs
@@ -52,16 +52,16 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         first = inputs.get_published(Key(display, number, "Sentence 1", "sentence")).printed
         second = inputs.get_published(Key(display, number, "Sentence 2", "sentence")).printed
         of_pair = table.loc[table["pair"] == int(number)]
-        by_seed = of_pair.dropna(subset=["same_codes"]).groupby("seed")["same_codes"].first()
+        with_codes = of_pair["same_codes"].dropna()  # of a model without codes there are none
         same_codes = NOTHING
-        if len(by_seed):
-            same_codes = f"{by_seed.sum()} of {len(by_seed)}"
+        if len(with_codes):
+            same_codes = f"{int(with_codes.sum())} of {len(with_codes)}"
         pairs.append(Pair(number, first, second, same_codes))
         for entry in entries:
             of_entry = select_entry(of_pair, entry)
             row = {"pair": number, "first": first, "second": second, "model": entry.panel}
             row |= {"agreement": of_entry["agreement"].mean(), "seeds": len(of_entry)}
-            rows.append(row | {"same_codes": by_seed.sum(min_count=1)})
+            rows.append(row | {"same_codes": of_entry["same_codes"].sum(min_count=1)})
     plotted = pandas.DataFrame(rows)
     figure, axes = make_text_page(2 * len(pairs))
     requested = [entry.panel for entry in entries if inputs.list_seeds(entry)]

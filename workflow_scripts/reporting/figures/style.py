@@ -1,6 +1,6 @@
 """One look for all figures; colour-blind readers and grey prints tell its series apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.result_folders import FigureFiles
 
@@ -53,6 +54,19 @@ LOOKS = (
     Look("#F0E442", "*", (0, (8, 2)), "---"),
     Look("#999999", "h", (0, (2, 2)), "***"),
 )
+
+
+def choose_looks(names: Iterable[str]) -> dict[str, Look]:
+    """Return a look for each name, in their order. Raises UserError for more names than looks."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) > len(LOOKS):
+        raise UserError(
+            f"displays.yaml: a figure has {len(distinct)} series, and {len(LOOKS)} can be told "
+            "apart; draw two figures"
+        )
+    return dict(zip(distinct, LOOKS, strict=False))
+
+
 RC: dict[RcKeyType, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 8,

@@ -18,7 +18,15 @@ QUOTED = re.compile(r'"([^"]*)"')
 QUOTATION_MARKS = {"“": "``", "”": "''"}
 GREY = "Grey: a number of the paper next to ours of another protocol."
 PARTS_OF_PAPER = ("table", "figure", "section", "appendix", "equation")  # how a place begins
-MATHS = {"±": r"\pm", "−": "-", "α": r"\alpha", "†": r"\dagger", "‡": r"\ddagger"}
+MATHS = {"±": r"\pm", "−": "-", "×": r"\times", "†": r"\dagger", "‡": r"\ddagger"}
+MATHS |= {"→": r"\to", "↔": r"\leftrightarrow", "≤": r"\leq", "≥": r"\geq", "≈": r"\approx"}
+# Omicron has no command: it looks like an o.
+LETTERS = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+NAMES = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+MATHS |= {letter: rf"\{name}" for letter, name in zip(LETTERS, NAMES.split(), strict=True)}
 SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"}
 SPECIAL |= {letter: f"${text}$" for letter, text in MATHS.items()}
 SPECIAL |= QUOTATION_MARKS
@@ -97,7 +105,9 @@ def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> s
 
 def _join_latex_row(texts: list[str]) -> str:
     """Join the cells of a row, which are escaped, and end it."""
-    return " & ".join(texts) + r" \\"
+    row = " & ".join(texts) + r" \\"
+    # After the end of the row before, LaTeX would take these for an argument of its command.
+    return f"{{}}{row}" if row.startswith(("[", "*")) else row
 
 
 def _format_latex_row(line: Line, published: list[bool]) -> list[str]:
@@ -125,13 +135,11 @@ def _format_latex_published(cell: CellText) -> str:
 
 
 def _format_latex_score(cell: CellText) -> str:
-    """Format our number: bold if measured; the reason why there is none in italics."""
+    """Format our number in bold; the reason why there is none in italics."""
     text = escape_latex(cell.ours)
-    if cell.is_measured:
+    if cell.is_measured or cell.status == COMPUTED:
         return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
-    if not text or cell.status == COMPUTED:
-        return text
-    return rf"\textit{{{text}}}"
+    return rf"\textit{{{text}}}" if text else ""
 
 
 def escape_markdown(text: str) -> str:
@@ -173,6 +181,8 @@ def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
 
 def _format_markdown_score(cell: CellText) -> str:
     """Format our number with seeds and difference, or the reason why there is none."""
+    if cell.status == COMPUTED:
+        return f"**{cell.ours}**"
     if not cell.is_measured:
         return escape_markdown(cell.ours)
     details = "; ".join(filter(None, (cell.seeds, cell.difference)))

@@ -14,7 +14,6 @@ from workflow_scripts.reporting.tables.markdown_text import parse_table_text, re
 FIELD = re.compile(r"(?:[^|\\]|\\.)+")  # a vertical bar in a field is escaped
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 MEASURED_FIELD = re.compile(r"\*\*([^*]+)\*\*([†‡]?) \((.*)\)")
-NUMBER = re.compile(r"[+−]?\d+(\.\d+)?")
 RIGHT = "---:"  # under the head of a published number
 
 
@@ -88,7 +87,10 @@ def _make_grid(heads: list[str], is_published: list[bool], lines: list[Line]) ->
 
 
 def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> list[CellText]:
-    """Parse the fields of a row. protocol: of its measured cells."""
+    """Parse the fields of a row.
+
+    protocol: of its measured cells, but for those with a difference, which are of the paper's.
+    """
     cells = []
     published = ""
     for field, of_paper in zip(fields, is_published, strict=True):
@@ -101,7 +103,7 @@ def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> 
             seeds, _, difference = measured[3].partition("; ")
             cell = CellText(
                 status=MEASURED,
-                protocol=protocol,
+                protocol="paper" if difference else protocol,
                 published=published,
                 ours=measured[1],
                 marker=measured[2],
@@ -109,8 +111,12 @@ def _parse_cells(fields: list[str], is_published: list[bool], protocol: str) -> 
                 difference=difference,
             )
         else:
-            status = COMPUTED if NUMBER.fullmatch(text) else NOT_RUN
-            cell = CellText(status=status, published=published, ours=text)
+            computed = BOLD.fullmatch(field)
+            cell = CellText(
+                status=COMPUTED if computed else NOT_RUN,
+                published=published,
+                ours=computed[1] if computed else text,
+            )
         cells.append(cell)
         published = ""
     return cells
