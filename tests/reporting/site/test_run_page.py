@@ -142,6 +142,8 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
     assert "These numbers say nothing about the papers." in words
     assert "JUMP in distribution , percent JUMP , percent seeds Transformer 93.50 2.75 3" in words
     assert "best constant answer 1.25 0.50" in words
+    caption = "Right answers to commands that no training had, by model: means over seeds JUMP in"
+    assert caption in words
     assert "3.75" not in words  # next to no control
     assert "not run at demo" in words
     assert "The papers, by results/reference/small: of " in words
@@ -156,6 +158,23 @@ def test_at_demo_it_says_what_was_learnt_and_that_this_says_nothing_of_papers(
     results.unfinished.write_text("{}")
     assert main(["page", "--results", str(results.path)]) == 0
     assert "Finished so far 0 trainings" in Document(results.page).words
+
+
+def test_where_verdicts_are_given_it_begins_with_no_table_of_what_was_learnt(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    results = copy_results(tmp_path, "full", ("recompose", "cat"))
+    table = results.table("recompose", "table-methods")
+    columns = ["row", "column", "unit", "reproduced", "n_seeds", "status"]
+    values = [
+        ("Transformer", "JUMP in distribution", "percent", "93.5", "3", "measured"),
+        ("best constant answer", "JUMP in distribution", "percent", "1.25", "", "computed"),
+    ]
+    write_csv(table.csv, columns, [dict(zip(columns, line, strict=True)) for line in values])
+    assert main(["page", "--results", str(results.path)]) == 0
+    page = Document(results.page)
+    assert "say nothing about the papers" not in page.words
+    assert "<caption>" not in page.source
+    assert "93.50" not in page.words
 
 
 def test_where_no_plan_is_for_the_scale_it_says_that_nothing_is_primary(tmp_path, monkeypatch):

@@ -106,6 +106,21 @@ def test_the_counts_of_the_first_page_are_those_of_the_claims(small):
         assert f"{sum(row['verdict'] == verdict for row in exploratory)} {verdict}" in text
 
 
+def test_the_small_tallies_of_the_papers_give_verdicts_in_words(small):
+    """To readers who see no colours, and to those who hear the page."""
+    page, rows = read(small / "index.html"), claims_of(RESULTS)
+    for paper in ("carma", "cat", "lrf", "sq_transformer"):
+        others = [
+            row["verdict"] for row in rows if (row["paper"], row["role"]) == (paper, "exploratory")
+        ]
+        counts = {verdict: others.count(verdict) for verdict in others}
+        (words,) = re.findall(rf"{len(others)} other claims and controls: ([\w, ]+)", page.words)
+        for verdict, count in counts.items():
+            assert f"{count} {verdict}" in words
+            label = rf'aria-label="{count} {verdict}" href="claims/index.html\?paper={paper}&amp;'
+            assert re.search(label, page.source)
+
+
 def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
     runs = {run["run"]: run for run in json.loads((RESULTS / "provenance.json").read_text())}
     for claim, seeds, others in (

@@ -10,7 +10,7 @@ from html import escape
 
 from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
-from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
+from workflow_scripts.reporting.site.measured_claims import ComparedCell, MeasuredClaim
 
 ROUNDING = 1e-9  # a tick that misses an end by less is at the end
 WIDTH = 640  # of a drawing, in pixels: its text can be read on a phone, too
@@ -28,8 +28,23 @@ PANEL_STEP = 146
 # without its colour, too.
 CURVE_COLOURS = 4
 CURVE_LINES = 3
+CURVE_LOOKS = CURVE_COLOURS * CURVE_LINES  # no number divides both, so that all pairs occur
+VALIDATION_PREFIXES = ("valid_", "in_distribution_")  # of logged values, in this order
+# Units of logged values by their metric. One that is not here is drawn without a unit.
+CURVE_UNITS = {
+    **dict.fromkeys(
+        ("accuracy", "accuracy_label_0", "auc", "exact_match", "f1", "matthews", "mlm_accuracy"),
+        "percent",
+    ),
+    **dict.fromkeys(("nsp_accuracy", "pearson", "spearman"), "percent"),
+    **dict.fromkeys(("cross_entropy", "log_likelihood"), "nats"),
+    "loss": "the sum that training minimises",
+}
 SEED_LINE = 48  # distance of the lines of a drawing by seed
 SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
+# Drawings in a table: their height, and that of one with numbers below its axis.
+STRIP_HEIGHT = 18
+NUMBERED_STRIP_HEIGHT = 34
 # Rings of planned seeds: radius with its line, and distance.
 RING_SIZE = 5
 RING_STEP = 13
@@ -271,10 +286,10 @@ def describe_numbers(claim: MeasuredClaim) -> str:
     return f"paper {format_tick(row.published_effect)} {row.unit}; {ours_and_verdict}"
 
 
-def draw_seeds(cells: Sequence[ComparedCell], width: int = WIDTH) -> str:
+def draw_seeds(cells: Sequence[ComparedCell], statement: str, width: int = WIDTH) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
 
-    Cells without numbers are left out; empty if all are.
+    Cells without numbers are left out; empty if all are. statement: of the claim, for the title.
     """
     drawn_cells = [cell for cell in cells if cell.values or cell.published is not None]
     if not drawn_cells:
@@ -284,10 +299,23 @@ def draw_seeds(cells: Sequence[ComparedCell], width: int = WIDTH) -> str:
         values += [*cell.values.values(), cell.published]
     axis = make_axis(values, 12, width - 12, anchor=None)
     bottom = SEED_LINE * len(drawn_cells) + 6
-    body = draw_grid(axis, 8, bottom, anchor=None)
+    metrics = "; ".join(dict.fromkeys(name_cell_metric(cell) for cell in drawn_cells))
+    body = draw_grid(axis, 8, bottom, metrics, anchor=None)
     for number, cell in enumerate(drawn_cells):
         body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
-    return make_svg(width, bottom + 20, body, "values by seed")
+    return make_svg(width, bottom + 34, body, f"{statement}: {metrics}, by seed")
+
+
+def name_cell_metric(cell: ComparedCell) -> str:
+    """Name what the values of a cell are, with their unit: `gain in exact match, points`."""
+    name = cell.metric.replace("_", " ")
+    if cell.intervention == "cap":
+        name += " under CAP"
+    if cell.is_gain:
+        name = f"gain in {name}"
+    if cell.unit:
+        name += f", {cell.unit}"
+    return name
 
 
 def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str:
@@ -316,27 +344,74 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
     return body
 
 
-def draw_curves(curves: Curves, width: int = WIDTH) -> str:
+def draw_curves(claim: MeasuredClaim, width: int = WIDTH) -> str:
     """Draw the learning curves of a claim's runs.
 
-    There is a panel for each logged value, and a colour and a line for each variant.
+    There is a panel for each logged value, and a colour and a line for each variant. More variants
+    than there are pairs of these have several such drawings, of one task each.
     """
     variants: list[VariantKey] = []
-    for runs in curves.values():
+    for runs in claim.curves.values():
         variants += [run.variant_key for run in runs]
-    variants = list(dict.fromkeys(variants))
+    drawn = ""
+    for group in split_variants(list(dict.fromkeys(variants))):
+        drawn += draw_curves_of_variants(claim, group, width)
+    return drawn
+
+
+def split_variants(variants: Sequence[VariantKey]) -> list[list[VariantKey]]:
+    """Split the variants of a claim into those of one drawing, in which each has its own look.
+
+    They stay together if there are looks enough. If not, a drawing has variants of one task alone.
+    """
+    if len(variants) <= CURVE_LOOKS:
+        return [list(variants)]
+    variants_of_task: dict[str, list[VariantKey]] = {}
+    for variant in variants:
+        variants_of_task.setdefault(variant.task, []).append(variant)
+    groups = []
+    for of_task in variants_of_task.values():
+        for start in range(0, len(of_task), CURVE_LOOKS):
+            groups.append(of_task[start : start + CURVE_LOOKS])
+    return groups
+
+
+def draw_curves_of_variants(
+    claim: MeasuredClaim, variants: Sequence[VariantKey], width: int
+) -> str:
+    """Draw the learning curves of some variants, no more than there are looks."""
     body = ""
     top = 8
     for number, variant in enumerate(variants):
         body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 36, top + 8, choose_curve_look(number))
         body += draw_text(CURVE_LEFT + 44, top + 12, str(variant), "label")
         top += 20
-    for name, runs in curves.items():
+    drawn_names = []
+    for name, runs in claim.curves.items():
+        drawn_runs = {run: points for run, points in runs.items() if run.variant_key in variants}
+        if not drawn_runs:
+            continue
+        drawn_names.append(name_logged_value(name))
         top += 40
-        body += draw_curve_panel(name, runs, variants, top, width)
+        body += draw_curve_panel(name, drawn_runs, variants, top, width)
         top += PANEL_STEP
     body += draw_text(width - 12, top + 12, "step", "tick", "end")
-    return make_svg(width, top + 18, body, "learning curves")
+    title = f"{claim.row.statement}: learning curves of {'; '.join(drawn_names)}"
+    tasks = {variant.task for variant in variants}
+    if len(tasks) == 1:
+        title += f" on {min(tasks)}"
+    return make_svg(width, top + 18, body, title)
+
+
+def name_logged_value(name: str) -> str:
+    """Name a value of a training's log with its unit: `valid exact match, percent`."""
+    metric = name
+    for prefix in VALIDATION_PREFIXES:
+        metric = metric.removeprefix(prefix)
+    words = name.replace("_", " ")
+    if metric in CURVE_UNITS:
+        words += f", {CURVE_UNITS[metric]}"
+    return words
 
 
 def choose_curve_look(number: int) -> str:
@@ -347,13 +422,13 @@ def choose_curve_look(number: int) -> str:
 def draw_curve_panel(
     name: str,
     runs: dict[Run, list[tuple[int, float]]],
-    variants: list[VariantKey],
+    variants: Sequence[VariantKey],
     top: float,
     width: int,
 ) -> str:
     """Draw the curves of one logged value: the plot from y = `top` down, the name above it.
 
-    runs: (step, value) of each. variants: of all panels, in the order of their looks.
+    runs: (step, value) of each. variants: of the whole drawing, in the order of their looks.
     """
     bottom = top + PANEL_HEIGHT
     steps: list[float] = []
@@ -364,7 +439,7 @@ def draw_curve_panel(
             values.append(value)
     across = make_axis(steps, CURVE_LEFT, width - 12)
     upwards = make_axis(values, bottom, top, anchor=None)
-    body = draw_text(4, top - 12, name.replace("_", " "), "label strong")
+    body = draw_text(4, top - 12, name_logged_value(name), "label strong")
     body += draw_grid(across, top, bottom)
     for tick in upwards.choose_ticks(4):
         y = upwards.place(tick) + 4
@@ -377,14 +452,28 @@ def draw_curve_panel(
     return body
 
 
-def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
-    """Draw the effect of a row of a table of claims; empty without numbers."""
+def draw_strip(claim: MeasuredClaim, shared: Axis) -> str:
+    """Draw the effect of a row of a table of claims; empty without numbers.
+
+    shared: the axis of all rows of the unit. A row whose claim begins beyond it has an axis of its
+    own, with the numbers of no effect and of where the claim begins.
+    """
     row = claim.row
     if row.effect is None and row.published_effect is None:
         return ""
+    axis = shared
+    height = STRIP_HEIGHT
+    body = ""
+    if not shared.has(row.margin):
+        numbers = [row.margin, row.effect, row.ci_low, row.ci_high, row.published_effect]
+        axis = make_axis(numbers, shared.left, shared.right, anchor=row.null)
+        height = NUMBERED_STRIP_HEIGHT
+        for number in (row.null, row.margin):
+            x = axis.place(number)
+            body += draw_text(x, height - 3, format_tick(number), "tick", "middle")
     null = axis.place(row.null)
     margin = axis.place(row.margin)
-    body = draw_line(null, 1, null, 17, "grid")
+    body += draw_line(null, 1, null, 17, "grid")
     body += draw_line(margin, 2, margin, 16, "margin")
     if row.published_effect is not None:
         if axis.has(row.published_effect):
@@ -393,4 +482,4 @@ def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
             body += draw_arrow(axis, 9, row.published_effect, "published")
     if row.effect is not None:
         body += draw_interval(axis, 9, claim, 3.5)
-    return make_svg(150, 18, body, describe_numbers(claim))
+    return make_svg(150, height, body, describe_numbers(claim))

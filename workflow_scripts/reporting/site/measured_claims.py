@@ -38,7 +38,8 @@ class ComparedCell:
     """One cell of a side.
 
     values: by seed; that of a number without seeds has the seed None. intervention, item_set: those
-    of the scores, empty without. is_gain: whether the values are gains over another variant.
+    of the scores, empty without. is_gain: whether the values are gains over another variant. unit:
+    of the values, such as `percent`; empty for the key of no cell.
     """
 
     side: str
@@ -49,6 +50,7 @@ class ComparedCell:
     intervention: str = ""
     item_set: str = ""
     is_gain: bool = False
+    unit: str = ""
 
     @property
     def metric(self) -> str:
@@ -334,6 +336,7 @@ def _add_selection(paper: Paper, cell: ComparedCell) -> ComparedCell:
                 intervention=table_cell.intervention or "",
                 item_set=table_cell.item_set or "",
                 is_gain=table_cell.over is not None,
+                unit=table_cell.unit or "",
             )
     return cell
 

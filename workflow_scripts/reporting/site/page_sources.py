@@ -54,11 +54,30 @@ def name_paper(catalogue: Catalogue, key: str) -> str:
 
 def draw_sides(claim: MeasuredClaim) -> Markup:
     """Draw both sides by seed. Those of a trend have different units, and get a drawing each."""
+    statement = claim.row.statement
     if claim.row.relation != "falls_with":
-        return Markup(drawings.draw_seeds(claim.cells))
+        return Markup(drawings.draw_seeds(claim.cells, statement))
     left = [cell for cell in claim.cells if cell.side == "left"]
     right = [cell for cell in claim.cells if cell.side == "right"]
-    return Markup(drawings.draw_seeds(left) + drawings.draw_seeds(right))
+    drawn = drawings.draw_seeds(left, statement) + drawings.draw_seeds(right, statement)
+    return Markup(drawn)
+
+
+def format_short(value: float, digits: int = 4, sign: str = "") -> str:
+    """Format a number rounded to some significant digits, but never before the point.
+
+    sign: `+` to have one before a positive number, too.
+    """
+    if abs(value) >= 10 ** (digits - 1):
+        text = f"{value:{sign}.0f}"
+    else:
+        text = f"{value:{sign}.{digits}g}"
+    return text.replace("-", "−")
+
+
+def start_with_capital(text: str) -> str:
+    """Return a text that begins with a capital letter, with all other letters as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def count_by_state(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
@@ -77,8 +96,9 @@ def make_environment() -> Environment:
         "slug": make_slug,
         "tick": drawings.format_tick,
         "signed": lambda value: f"{value:+g}".replace("-", "−"),
-        "rounded": lambda value: f"{value:+.3g}".replace("-", "−"),
-        "short": lambda value: drawings.format_tick(float(f"{value:.4g}")),
+        "rounded": lambda value: format_short(value, digits=3, sign="+"),
+        "short": format_short,
+        "capital": start_with_capital,
         "markdown": lambda text: re.sub(r"([\\*_`\[\]<|$])", r"\\\1", text),
     }
     environment.globals |= {
@@ -203,7 +223,9 @@ def write_claim_page(
 def make_strip_axes(claims: Sequence[MeasuredClaim]) -> dict[str, drawings.Axis]:
     """Make unit -> the axis that its rows share in all tables of claims.
 
-    Where there are many claims the axis leaves out the largest and the smallest effects.
+    Where there are many claims the axis leaves out the largest and the smallest effects. Margins
+    are no part of it, because a few large ones would leave no room for the effects of all others:
+    a claim that begins beyond the axis is drawn on an axis of its own.
     """
     values: defaultdict[str, list[float | None]] = defaultdict(list)
     nulls: dict[str, float] = {}

@@ -32,7 +32,7 @@ small { display: block; color: #5d6b7c; font-size: .75rem; }
 .paper i { font-style: normal; font-size: .75rem; color: #5d6b7c; }
 .ours { margin-left: auto; }
 .ours b { white-space: nowrap; }
-.grey, .absent { color: #7b8694; }
+.grey, .absent { color: #5d6b7c; }
 .absent { font-style: italic; font-size: .85rem; }
 summary { cursor: pointer; }
 code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
