@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from workflow_scripts.common.files import write_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -20,6 +21,7 @@ from workflow_scripts.workflow.gpu_hours import (
     find_batch_sizes,
     make_count_key,
     read_counts,
+    write_counts,
 )
 from workflow_scripts.workflow.job_hours import JobHours
 from workflow_scripts.workflow.planned_jobs import list_run_jobs
@@ -240,3 +242,28 @@ def test_a_slower_gpu_takes_as_many_times_longer(run: Run):
         "an NVIDIA H100",
         "a GPU with 0.25 of the speed of an NVIDIA H100",
     )
+
+
+def test_a_count_of_some_models_keeps_the_rows_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    committed = read_rows("catalogue/update_counts.csv")
+    estimates = make_estimates(papers=["lrf"])
+    runs = list(list_requested_runs(estimates.catalogue, estimates.config))
+    keys = {estimates.make_key(run.training) for run in runs}
+    assert 1 < len(keys) < len(committed)
+    # The first of them was not counted before.
+    file = tmp_path / "update_counts.csv"
+    new = next(iter(sorted(keys)))
+    write_csv(file, tuple(committed[0]), [row for row in committed if row["key"] != new])
+    monkeypatch.setattr(gpu_hours, "UPDATE_COUNTS", file)
+    estimates.count_update = lambda spec, sizes: UpdateCount(
+        flops=5, operations=6, parameters=7, memory=8, how="counted"
+    )
+    write_counts(estimates, runs)
+    numbers = {"flops": "5", "operations": "6", "parameters": "7", "memory": "8"}
+    expected = {row["key"]: row | (numbers if row["key"] in keys else {}) for row in committed}
+    found = {row["key"]: row for row in read_rows(str(file))}
+    for row in (found[new], expected[new]):  # a new row has the names of the run that is first
+        row["variant"] = row["task"] = ""
+    assert found == expected

@@ -1,6 +1,7 @@
 """Time that jobs ask a cluster for: from step times, else from the hours of the scale."""
 
 import csv
+import json
 import math
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_the_time_of_an_evaluation_is_that_of_earlier_seeds(
         run = f"wikipedia-bookcorpus/cat/pretrain/seed-{seed}"
         record = RESULTS.scale("full").run(run).evaluation.record
         record.parent.mkdir(parents=True)
-        record.write_text(f'{{"seconds": {seconds}}}')
+        record.write_text(json.dumps({"device": "cuda", "seconds": seconds}))
     wildcards = job("wikipedia-bookcorpus/cat/pretrain/seed-1", "full")
     assert make_jobs(submits_jobs=True).estimate_minutes("evaluate")(wildcards) == 3 * 700 / 60
 

@@ -55,15 +55,14 @@ def test_the_table_of_the_docs_is_what_the_plan_says(capsys: pytest.CaptureFixtu
 
 
 def test_of_no_job_at_full_on_a_gpu_the_hours_are_unknown(capsys: pytest.CaptureFixture[str]):
-    """That is only the time of large data sets, which are made on CPUs."""
+    """The time of large data sets is not known, but they are made on CPUs."""
     lines = read_lines(capsys)
     hours = [line for line in lines if line.startswith("  hours      of all jobs: ")]
     jobs = [line for line in lines if line.startswith("  jobs       ")]
     assert len(hours) == len(jobs) == 5 + 1  # and of all together
-    for of_hours, of_jobs in zip(hours, jobs, strict=True):
-        unknown = re.search(r" and (\d+) jobs? of unknown time$", of_hours)
-        large = re.search(r", (\d+) prepare_large", of_jobs)
-        assert (unknown and unknown[1]) == (large and large[1])
+    assert any(" prepare_large" in line for line in jobs)
+    for line in hours:
+        assert re.fullmatch(r"  hours      of all jobs: [\d.,-]+ GPU-hours", line)
 
 
 def test_a_paper_that_trains_nothing_has_no_hours(capsys: pytest.CaptureFixture[str]):

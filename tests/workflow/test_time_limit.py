@@ -1,5 +1,6 @@
 """Which runs fit into a time, by step times, saved states and what other runs need."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -165,13 +166,17 @@ def test_a_download_takes_as_long_as_it_is_large():
 
 
 def test_an_evaluation_takes_as_long_as_those_of_other_seeds_in_this_folder(tmp_path, monkeypatch):
+    """On the same kind of device: a record of an early version does not say which it was."""
     catalogue, config = load_catalogue(), load_config(CONFIG)
     monkeypatch.chdir(tmp_path)
-    for seed, seconds in ((2, 30), (3, 50), (4, 40)):
+    cpu, cuda = {"device": "cpu"}, {"device": "cuda"}
+    times = {2: (cpu, 30), 3: (cpu, 50), 4: (cpu, 40), 5: (cuda, 7), 6: (cuda, 9), 7: ({}, 900)}
+    for seed, (device, seconds) in times.items():
         record = Path(
             f"results/small/runs/scan-jump-x2/sq-transformer/sal/seed-{seed}/eval/record.json"
         )
         record.parent.mkdir(parents=True)
-        record.write_text(f'{{"seconds": {seconds}}}')
+        record.write_text(json.dumps(device | {"seconds": seconds}))
     job = SnakemakeJob("evaluate", SAL | {"seed": "seed-1"})
     assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == 40
+    assert estimate_seconds(catalogue, config, Machine("cuda", 1, 1.0), job) == 8

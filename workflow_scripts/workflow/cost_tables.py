@@ -85,9 +85,12 @@ class JointCosts:
 def format_costs(
     job_hours: JobHours, runs: Collection[Run], jobs: Iterable[SnakemakeJob]
 ) -> list[str]:
-    """Format the number of runs, of those with a measured step time, and the GPU-hours."""
+    """Format the number of runs, of those with a measured step time, and the GPU-hours.
+
+    The hours are followed by the number of jobs whose time is unknown, if there are any.
+    """
     measured = sum(job_hours.gpu_hours.is_measured(run) for run in runs)
-    return [str(len(runs)), str(measured), job_hours.sum_jobs(jobs).hours.format()]
+    return [str(len(runs)), str(measured), job_hours.sum_jobs(jobs).format_cell()]
 
 
 def print_model_costs(estimates: GpuHours, jobs: int) -> None:
@@ -117,7 +120,7 @@ def print_model_costs(estimates: GpuHours, jobs: int) -> None:
             format_gigabytes(4 * parameters),
             format_gigabytes(STATE_BYTES_PER_PARAMETER * parameters),
             format_time_limits(list_job_minutes(estimates, runs)),
-            job_hours.sum_jobs(jobs_of_methods[method]).hours.format(),
+            job_hours.sum_jobs(jobs_of_methods[method]).format_cell(),
         )
     print_table(table)
     print_notes(list_memory_notes(estimates, requested, jobs))

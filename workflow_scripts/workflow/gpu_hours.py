@@ -202,26 +202,22 @@ class GpuHours:
         return make_count_key(spec, find_batch_sizes(self.catalogue, spec))
 
     def count_steps(self, run: Run) -> int:
-        """Return the updates of a training.
+        """Return the updates of a training: as StepTimes has them, else by `sizes` of the task.
 
-        A search trains for its epochs, and the runs after it as long as the best of them.
+        Raises UserError if neither tells them.
         """
         spec = self.resolve(run)
-        sizes = self.catalogue.tasks[run.task].sizes
-        examples = sizes.examples if sizes else None
-        epochs = spec.training.epochs
-        if spec.search and spec.search.epochs:
-            epochs = spec.search.epochs
-        if epochs and examples:
-            batch = find_batch_sizes(self.catalogue, spec)
-            return math.ceil(epochs * examples / batch.sentences)
         steps = self.times.estimate_steps(spec.training, run, self.config.scale)
-        if steps is None:
+        if steps is not None:
+            return steps
+        sizes = self.catalogue.tasks[run.task].sizes
+        if not sizes or not sizes.examples or not spec.training.epochs:
             raise UserError(
                 f"task {run.task}: its updates cannot be counted before its data are prepared; "
                 "add `sizes: {examples: ...}` to it in catalogue/tasks"
             )
-        return steps
+        batch = find_batch_sizes(self.catalogue, spec)
+        return math.ceil(spec.training.epochs * sizes.examples / batch.sentences)
 
     def find_memory(self, run: Run) -> RunMemory:
         """Return the GPU memory of a training: as it was measured, else as it is counted."""
@@ -265,20 +261,26 @@ def read_counts() -> dict[str, UpdateCount]:
 
 
 def write_counts(estimates: "GpuHours", runs: Iterable[Run]) -> None:
-    """Count the updates of the trainings of `runs`, and write catalogue/update_counts.csv."""
+    """Count the updates of the trainings of `runs`, and write them to catalogue/update_counts.csv.
+
+    The file keeps its rows with other keys, and the names of those that are counted again.
+    """
     assert estimates.count_update
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {row["key"]: dict(row) for row in read_csv(UPDATE_COUNTS)}
+    counted: set[str] = set()
     for run in runs:
         spec = estimates.resolve(run)
-        key = make_count_key(spec, find_batch_sizes(estimates.catalogue, spec))
-        if key in rows:
+        sizes = find_batch_sizes(estimates.catalogue, spec)
+        key = make_count_key(spec, sizes)
+        if key in counted:
             continue
-        count = estimates.count_update(spec, find_batch_sizes(estimates.catalogue, spec))
+        counted.add(key)
         names = {"task": run.task, "method": run.method, "variant": run.training.variant}
-        rows[key] = names | asdict(count) | {"key": key}
+        row = rows.get(key, names | {"key": key})
+        rows[key] = row | asdict(estimates.count_update(spec, sizes))
     ordered = sorted(rows.values(), key=lambda row: (row["task"], row["method"], row["variant"]))
     write_csv(UPDATE_COUNTS, ("task", "method", "variant", *COUNTED, "how", "key"), ordered)
-    print(f"{len(rows)} counts written to {UPDATE_COUNTS}")
+    print(f"{len(counted)} counts written to {UPDATE_COUNTS}")
 
 
 def list_terms(spec: RunSpec) -> list[str]:

@@ -20,7 +20,7 @@ def estimate_submitted_seconds(
     """
     job = SnakemakeJob(rule, wildcards)
     if job.run and job.run.weights:
-        seconds = measure_earlier_jobs(job)
+        seconds = measure_earlier_jobs(job, device)
     else:
         machine = Machine(device, slots=1, slowdown=1.0)
         seconds = estimate_seconds(estimates.catalogue, estimates.config, machine, job)

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
@@ -113,7 +114,7 @@ def estimate_seconds(
     if job.rule not in (*RUN_RULES, "search"):
         return OTHER_SECONDS
     if job.rule in SCORING_SHARES:
-        measured = measure_earlier_jobs(job)
+        measured = measure_earlier_jobs(job, machine.device)
         if measured is not None:
             return measured
 
@@ -152,22 +153,38 @@ def estimate_download_seconds(job: SnakemakeJob) -> float | None:
     return START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
 
 
-def measure_earlier_jobs(job: SnakemakeJob) -> float | None:
-    """Return the median time of this job on other seeds in this folder; None if there was none."""
+def measure_earlier_jobs(job: SnakemakeJob, device: str) -> float | None:
+    """Return the median time of this job on other seeds in this folder; None if there was none.
+
+    Those on this kind of device count.
+    """
     wildcards = job.wildcards | {"seed": "seed-*"}
-    records = Path().glob(str(locate_record(job.rule, wildcards)))
-    seconds = [read_json(record)["seconds"] for record in records]
+    files = Path().glob(str(locate_record(job.rule, wildcards)))
+    records = [read_json(file) for file in files]
+    seconds = [record["seconds"] for record in records if is_of_device(record, device)]
     if not seconds:
         return None
     return statistics.median(seconds)
 
 
+def is_of_device(record: dict[str, Any], device: str) -> bool:
+    """Whether a record is of a job on this kind of device: on CPUs, or on another."""
+    recorded = record.get("device")
+    return recorded is not None and (recorded == "cpu") == (device == "cpu")
+
+
 def count_saved_steps(job: SnakemakeJob) -> int:
-    """Return the step of the newest saved state of a training; 0 if there is none."""
+    """Return the step of the newest saved state of a training; 0 if there is none.
+
+    Its command, which a dry run prints, has the folder of the states.
+    """
     option = re.search(r" --state[ =]'?([^\s']+)", job.command)
-    if not option:
-        return 0
-    steps = [path.name.removeprefix("step-") for path in Path(option[1]).glob("step-*")]
+    return find_newest_step(Path(option[1])) if option else 0
+
+
+def find_newest_step(states: Path) -> int:
+    """Return the step of the newest saved state in a folder of them; 0 if there is none."""
+    steps = [path.name.removeprefix("step-") for path in states.glob("step-*")]
     return max((int(step) for step in steps if step.isdecimal()), default=0)
 
 

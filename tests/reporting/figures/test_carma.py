@@ -150,7 +150,7 @@ def test_each_row_has_the_protocol_of_its_variant(runs: list[Run], tmp_path: Pat
 def test_the_axis_of_bars_holds_every_value(
     values: list[float], limits: tuple[float, float]
 ) -> None:
-    assert score_bars.find_limits(pandas.Series(values)) == limits
+    assert score_bars.find_limits(values) == limits
 
 
 def test_a_figure_has_no_more_series_than_can_be_told_apart():

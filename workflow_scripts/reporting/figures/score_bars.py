@@ -40,7 +40,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(axes, inputs.absence)
             continue
         draw_bars(axes, values, models, looks)
-        limits = find_limits(values["value"])
+        limits = find_limits(values["value"].tolist())
         axes.set(ylabel=panel.label, xlim=(-0.5, len(models) - 0.5), ylim=limits)
         axes.set_xticks(range(len(models)), name_models(inputs, models))
     handles: list[Artist] = [Patch(**look.fill, label=name) for name, look in looks.items()]
@@ -51,7 +51,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(rows, ignore_index=True)
 
 
-def find_limits(values: pandas.Series) -> tuple[float, float]:
+def find_limits(values: list[float]) -> tuple[float, float]:
     """Find the ends of the axis: 0 and 105 for percent, as far as needed for other values."""
     lowest = np.nanmin(values)
     highest = np.nanmax(values)
