@@ -8,6 +8,7 @@ batches are the same.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,16 +72,17 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     vocabulary = read_vocabularies(args.data)
-    models = {}
-    for variant in ("sinusoidal", "default"):
-        spec = resolve_run(
+    specs = {
+        variant: resolve_run(
             load_catalogue(), Run.parse(f"cognition/transformer/{variant}/seed-1"), args.scale
         )
-        models[variant] = build_model(spec.model, vocabulary).eval()
-        if variant == "sinusoidal":
-            marian = marian_like(
-                spec.model.settings, len(vocabulary["source"]), len(vocabulary["target"])
-            )
+        for variant in ("sinusoidal", "default")
+    }
+    models = {name: build_model(spec.model, vocabulary).eval() for name, spec in specs.items()}
+    # Any: generate() is typed for a protocol that the model does not state to fulfil.
+    marian: Any = marian_like(
+        specs["sinusoidal"].model.settings, len(vocabulary["source"]), len(vocabulary["target"])
+    )
     for model in models.values():  # the end symbol is never the most probable
         with torch.no_grad():
             model.target_embedding.weight[EOS] = 0

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +67,7 @@ def random_prompts(sentences: int = SENTENCES, tokens: int = TOKENS) -> Prompts:
     )
 
 
-def next_token_loss(model: nn.Module, batch: Prompts) -> tuple[Tensor, dict[str, Tensor]]:
+def next_token_loss(model: Any, batch: Prompts) -> tuple[Tensor, dict[str, Tensor]]:
     """The task of these steps: the token after the last one, with logits at that position alone."""
     last = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, -1]
     return nn.functional.cross_entropy(model.lm_head(last), batch.label), {}
@@ -114,7 +115,7 @@ def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: Settings) -> Ten
     return torch.stack(losses).mean()
 
 
-def mi_calls(batch: Prompts, spans: str) -> dict[str, Callable[[], None]]:
+def mi_calls(batch: Prompts, spans: Literal["own", "batch"]) -> dict[str, Callable[[], None]]:
     """Forward and backward of L_MI alone, on random states, ours and in a loop."""
     settings = Settings(spans=spans, stability=0.0, last_block_mi=3)
     states = {

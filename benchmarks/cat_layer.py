@@ -27,6 +27,7 @@ from workflow_scripts.models.cat import model as cat_model
 from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, StreamMixer
 from workflow_scripts.models.cat.settings import Settings as CatSettings
 from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.models.encoder.model import SpecialTokens
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.tasks.batching import RaggedSequences
@@ -79,9 +80,9 @@ class Layer(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         states = self.block(states)
-        return (
-            states if self.codebook is None else self.mixing(states, self.codebook(states)[0], None)
-        )
+        if self.codebook is None or self.mixing is None:
+            return states
+        return self.mixing(states, self.codebook(states)[0], None)
 
 
 def layers(name: str, rounds: int, sentences: int, length: int) -> None:
@@ -124,7 +125,8 @@ def random_pairs(vocabulary: int, count: int, longest: int, sememes: int) -> Sen
             length,
         )
 
-    known = Vocabulary(2, 3, 4, np.arange(5, vocabulary), np.zeros(vocabulary, bool))
+    special = SpecialTokens(2, 3)
+    known = Vocabulary(special, 4, np.arange(5, vocabulary), np.zeros(vocabulary, bool))
     tokens = np.arange(5, vocabulary)
     keys = hash_words(tokens, np.arange(len(tokens)), np.arange(len(tokens)))
     table = np.append(rng.integers(0, sememes, (len(tokens), 3)), [[NONE] * 3], 0).astype(np.int32)
@@ -143,7 +145,7 @@ def mapped(pairs: SentencePairs, folder: Path) -> SentencePairs:
         offsets = np.append(ragged.start, ragged.start[-1] + ragged.length[-1]).astype(np.int32)
         columns[f"{side}_ids"] = pa.ListArray.from_arrays(offsets, pa.array(ragged.ids))
     pq.write_table(pa.table(columns), folder / "train.parquet")
-    mapped_pairs.write_mapped_pairs(folder, "train", len(pairs))
+    mapped_pairs.write_mapped_pairs(folder, "train")
     first, second, orders = read_ordered_sentences(folder, "train")
     return replace(pairs, first=first, second=second, orders=orders)
 

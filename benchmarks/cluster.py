@@ -22,7 +22,7 @@ from tests.workflow.projects import Project, copied
 from workflow_scripts.common.files import read_json
 
 ROUNDS = 2
-CORES = os.cpu_count()
+CORES = os.cpu_count() or 1
 RUN = "scan-jump-x2/sq-transformer/sal/seed-1"
 # Data, three trainings two of which can run at once, one scoring, one analysis.
 CUT = (
@@ -50,7 +50,9 @@ def of_jobs(cluster: Cluster) -> list[str]:
     rules: dict[str, list[tuple[float, float]]] = {}
     for job in cluster.jobs():
         at = [datetime.fromisoformat(job[name]) for name in ("SubmitTime", "StartTime", "EndTime")]
-        rule = re.match(r"rule_([a-z]+)", job["Comment"])[1]
+        named = re.match(r"rule_([a-z]+)", job["Comment"])
+        assert named, f"no job of Snakemake: {job['Comment']}"
+        rule = named[1]
         rules.setdefault(rule, []).append(
             ((at[1] - at[0]).total_seconds(), (at[2] - at[1]).total_seconds())
         )

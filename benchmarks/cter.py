@@ -28,7 +28,7 @@ def main() -> None:
         f"--{name}={file}"
         for name, file in {**files, "lexicon": args.files / "eval_lexicon"}.items()
     ]
-    seconds = []
+    seconds, failed, printed = [], 0, io.StringIO()
     for _ in range(args.rounds):
         start, printed = time.perf_counter(), io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -2,9 +2,10 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.run_names import Run
@@ -18,7 +19,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.decoding import decode_greedily
 
 
-def decode_uncached(model: nn.Module, source: Tensor, length: int) -> Tensor:
+def decode_uncached(model: Any, source: Tensor, length: int) -> Tensor:
     """Greedy decoding of `length` tokens that recomputes the whole prefix at every step."""
     memory, prefix = model.encode(source), source.new_full((source.size(0), 1), EOS)
     for _ in range(length):

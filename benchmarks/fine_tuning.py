@@ -18,6 +18,7 @@ from transformers import BertForSequenceClassification
 from benchmarks.cat_layer import DROPOUT, SIZES, settings
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.models.encoder.model import SpecialTokens
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import TrainingSetup
@@ -45,7 +46,9 @@ def random_sentences(vocabulary: int, count: int, longest: int) -> Sentences:
             rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length
         )
 
-    return Sentences(side(), side(), rng.integers(0, CLASSES, count), False, 128, 2, 3)
+    return Sentences(
+        side(), side(), rng.integers(0, CLASSES, count), False, 128, SpecialTokens(2, 3)
+    )
 
 
 def theirs(
@@ -60,12 +63,12 @@ def theirs(
     return loss, {"sentence": loss.detach()}
 
 
-def stepping(setup: TrainingSetup, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
+def stepping(setup: TrainingSetup, batches: Iterator[SentenceBatch]) -> Callable[[], object]:
     """One step of the training loop on the next batch."""
     optimiser = torch.optim.AdamW(setup.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
     gradients = make_gradients(setup, 1, fp32)
-    return lambda: update_weights(setup, optimiser, 1.0, gradients, next(batches)) and None
+    return lambda: update_weights(setup, optimiser, 1.0, gradients, next(batches))
 
 
 def main() -> None:
@@ -86,12 +89,12 @@ def main() -> None:
         ]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
-        head, setups = {"head_layers": 2, "head_width": width}, {}
+        head, setups = Settings(head_layers=2, head_width=width), {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
             module = import_model(kind)
             encoder_settings = module.Settings(**settings(name, kind))
             inner = module.build(encoder_settings, vocabulary)
-            model = SentenceModel(inner, encoder_settings, Settings(**head), CLASSES)
+            model = SentenceModel(inner, encoder_settings, head, CLASSES)
             setups[title] = TrainingSetup(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.build_encoder_config(
             EncoderSettings(**settings(name, "encoder")), vocabulary

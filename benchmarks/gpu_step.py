@@ -121,7 +121,9 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
     return batches
 
 
-def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], Callable[[], None]]:
+def make_updates(
+    contender: Contender, mode: Mode
+) -> tuple[Callable[[], None], Callable[[], object]]:
     """Return a function that makes the next update, and one that makes it without graphs."""
     spec = resolve_training(load_catalogue(), Run.parse(f"{contender.run}/seed-1"), "full")
     settings = spec.training.model_copy(
@@ -153,7 +155,7 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
         update(batches[turn % len(batches)])
         turn += 1
 
-    return next_update, lambda: eager(batches[0]) and None
+    return next_update, lambda: eager(batches[0])
 
 
 def measure(name: str, mode: Mode, seconds: float) -> dict[str, Any]:

@@ -32,9 +32,10 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=11_948, help="definitions of a whole data set")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    sources = CandidateSpec("test", Options()).sources
+    options = Options.model_validate({"vectors": "glosses"})
+    sources = CandidateSpec("test", options).sources
     try:
-        resources = load_resources({name: args.downloads / name for name in sources})
+        resources = load_resources({name: args.downloads / name for name in sources}, options)
     except UserError as error:
         parser.error(f"{error}\nfirst: python -m workflow_scripts fetch {' '.join(sources)}")
     vectors = build_gloss_vectors(resources.lexicon)
@@ -45,7 +46,10 @@ def main() -> None:
     contents = contents[: args.contents]
 
     def at_once() -> dict:
-        wanted = {content: find_queries(content, resources) for content in contents}
+        wanted = {
+            content: find_queries(content, resources, options.min_characters)
+            for content in contents
+        }
         queries = sorted({query for found in wanted.values() for query in found.values()})
         chosen = rank_candidates(
             queries, find_wordnet_synonyms(queries, resources), vectors, WEIGHT, TOP
@@ -61,7 +65,8 @@ def main() -> None:
         made: dict = {}
         for content in contents:
             made[content] = {}
-            for position, query in find_queries(content, resources).items():
+            found = find_queries(content, resources, options.min_characters)
+            for position, query in found.items():
                 chosen = rank_candidates(
                     [query], find_wordnet_synonyms([query], resources), vectors, WEIGHT, TOP
                 )
@@ -89,7 +94,7 @@ def main() -> None:
     ]
     chosen = everything[:: len(everything) // args.whole][: args.whole]
     started = time.monotonic()
-    table = build(chosen, resources, Options(vectors="glosses"))
+    table = build(chosen, resources, options)
     print(
         f"the table of {table.num_rows:,} definitions: {time.monotonic() - started:.1f} s of wall clock, in one process"
     )

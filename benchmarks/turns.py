@@ -2,14 +2,14 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from rich.console import Console
 from rich.table import Table
 
 
 def take_turns(
-    contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2
+    contenders: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 2
 ) -> dict[str, list[float]]:
     """Seconds of each call, round by round; `warm_up` rounds are not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}

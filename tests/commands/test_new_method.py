@@ -67,6 +67,16 @@ def test_a_bad_name_is_refused_in_one_line(name: str, here: Path, capsys):
     ("name", "message"),
     [
         ("lambda", "the name 'lambda' is a word of Python; choose another name"),
+        ("off", "the name 'off' is no text in YAML; choose another name"),
+        ("null", "the name 'null' is no text in YAML; choose another name"),
+        (
+            "hidden_states",
+            "workflow_scripts/objectives/hidden_states.py exists; choose another name",
+        ),
+        (
+            "compositional",
+            "workflow_scripts/objectives/compositional exists; choose another name",
+        ),
         ("transformer", "the method transformer exists; choose another name"),
         ("cat", "the method cat exists; choose another name"),
         ("mine", "papers/mine/NOTES.md exists; choose another name"),
@@ -77,6 +87,9 @@ def test_nothing_is_overwritten(name: str, message: str, here: Path, capsys):
     if name == "mine":
         notes.parent.mkdir()
         notes.write_text("of my own")
+    objectives = here / "workflow_scripts/objectives"
+    (objectives / "compositional").mkdir(parents=True)
+    (objectives / "hidden_states.py").touch()
     before = list_files(here)
     assert main(["new-method", name]) == 1
     assert capsys.readouterr().err == f"error: {message}\n"

@@ -89,6 +89,14 @@ def test_a_bad_key_is_refused_in_one_line(key, here, capsys):
     assert not (here / "papers").exists()
 
 
+@pytest.mark.parametrize("key", ["off", "no", "null", "yes", "on", "true", "false"])
+def test_a_key_that_is_no_text_in_yaml_is_refused(key, here, capsys):
+    assert main(["new-paper", key]) == 1
+    message = f"error: the key {key!r} is no text in YAML; choose another key\n"
+    assert capsys.readouterr().err == message
+    assert not (here / "papers").exists()
+
+
 def test_nothing_is_overwritten_and_nothing_is_written_elsewhere(here, capsys, monkeypatch):
     main(["new-paper", "mine"])
     (here / "papers/mine/NOTES.md").write_text("mine")

@@ -16,6 +16,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.workflow.claim_budget import CallWords, print_commands
 from workflow_scripts.workflow.job_hours import JobHours
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
@@ -398,3 +399,41 @@ def test_a_job_asks_for_the_memory_of_its_method():
     assert of_small.resources.memory == asked.memory < of_large.resources.memory
     at_demo = resolve_run_job_spec(catalogue, large, "demo")
     assert at_demo.resources.memory == catalogue.scales["demo"].jobs.memory
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("cat/table2 --papers lrf", "cat/table2 and --papers do not go together; leave out one"),
+        (
+            "cat/table2 --results elsewhere",
+            "cat/table2 and --results do not go together; leave out one",
+        ),
+        ("--count --budget 5 --names", "--count and --budget do not go together; leave out one"),
+        ("--count cat", "--count and cat do not go together; leave out one"),
+        ("--show a/b/c/seed-1 --budget 5", "--show and --budget do not go together; leave out one"),
+        ("--show a/b/c/seed-1 cat", "--show and cat do not go together; leave out one"),
+        ("--power --claim cat/a", "--power and --claim do not go together; leave out one"),
+        ("--record --scale small", "--record and --scale do not go together; leave out one"),
+        ("--spread a.csv rate --power", "--spread and --power do not go together; leave out one"),
+        ("--by model --results a", "--by and --results do not go together; leave out one"),
+        ("--log-odds", "--log-odds is for a spread; add --spread FILE METRIC"),
+        ("--budget nan", "--budget nan is no number of hours above 0"),
+        ("--budget inf", "--budget inf is no number of hours above 0"),
+        ("--budget 0", "--budget 0 is no number of hours above 0"),
+    ],
+)
+def test_no_option_is_ignored_in_any_mode(words: str, problem: str, capsys):
+    assert main(["plan", *words.split()]) == 1
+    assert capsys.readouterr().err == f"error: {problem}\n"
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [(200, "200"), (1e6, "1000000"), (1234567, "1234567"), (2.5, "2.5"), (1e-7, "0.0000001")],
+)
+def test_the_printed_command_has_the_budget_as_it_is_read(hours: float, text: str, capsys):
+    """./reproduce reads digits and a point."""
+    print_commands("full", float(hours), CallWords(["lrf"], [], []))
+    for line in capsys.readouterr().out.splitlines():
+        assert line.endswith(f"--scale full --budget {text} --papers lrf")

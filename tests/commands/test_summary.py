@@ -192,3 +192,32 @@ def test_with_a_committed_paper_the_committed_verdicts_are_said(checkout, capsys
     lines = summarise(capsys, "--seconds", "60", "--", *words)
     assert [line for line in lines if line.startswith("The papers, by results/reference/small")]
     assert not any("/mine" in line or line.startswith("Table: ") for line in lines)
+
+
+@pytest.mark.parametrize("changes", [("seeds=[3]",), ("only=paper", "extra=true")])
+def test_next_commands_say_what_they_take_without_the_words_of_the_call(
+    changes: tuple[str, ...], checkout, capsys
+):
+    """The commands are without them, too."""
+    add_results(checkout, "demo")
+    usual = summarise(capsys, "--", "--config", "scale=demo")
+    changed = summarise(capsys, "--", "--config", "scale=demo", *changes)
+    assert changed[changed.index("Next:") :] == usual[usual.index("Next:") :]
+
+
+def test_no_claim_is_named_whose_runs_only_leaves_out(checkout, capsys):
+    """`only: paper` in config.yaml, and a claim on our own runs."""
+    add_own_paper(checkout)
+    experiments = checkout / "papers/mine/experiments.yaml"
+    experiments.write_text(experiments.read_text().replace("methods: {", "ours: {"))
+    capsys.readouterr()
+    words = ("--seconds", "60", "--", "--config", "papers=[mine]", "scale=demo")
+    claim = "./reproduce --claim mine/transformer-above-half --scale small"
+    with_only = summarise(capsys, *words, "only=paper")
+    assert any(line.strip().startswith(claim) for line in with_only)
+    text = (checkout / "config.yaml").read_text()
+    (checkout / "config.yaml").unlink()
+    (checkout / "config.yaml").write_text(text.replace("only:\n", "only: paper\n"))
+    lines = summarise(capsys, *words)
+    commands = [line.partition("#")[0].strip() for line in lines[lines.index("Next:") + 1 :]]
+    assert commands == [".venv/bin/python -m workflow_scripts plan --scale full --papers mine"]

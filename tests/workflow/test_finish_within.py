@@ -15,6 +15,7 @@ from tests.workflow.fake_gpu import FakeTools
 from tests.workflow.projects import RUN, SCORES, TRAINED, Project, copied
 from workflow_scripts.common.files import read_csv, write_csv
 from workflow_scripts.results import Results
+from workflow_scripts.workflow.limited_run import drop_dry_run_words
 from workflow_scripts.workflow.snakemake_process import run_snakemake
 from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 
@@ -257,3 +258,30 @@ def test_a_dry_run_lists_what_would_be_started(project: Project):
     done = project.make("-n", "--finish-within", "10m", "--papers", "sq_transformer")
     assert done.stdout.splitlines()[0].endswith("seed-1  for a primary claim")
     assert done.stderr.startswith("Would start ") and not (project.root / "results").exists()
+
+
+def test_a_dry_run_in_which_nothing_fits_is_no_error(project: Project):
+    """The command that it names is no dry run."""
+    done = project.make("-np", "--finish-within", "10s", "--papers", "sq_transformer")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Would start nothing: 0 of 10 open runs are finished; left: 10 (at ")
+    assert line.endswith("; continue with: ./reproduce -p --papers sq_transformer")
+    assert not (project.root / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("-n a", "a"),
+        ("-np a", "-p a"),
+        ("-pn", "-p"),
+        ("-knpn", "-kp"),
+        ("--dry-run --cores 2", "--cores 2"),
+        ("--dryrun", ""),
+        ("--dry -k", "-k"),
+        ("-kp --config only=paper -- results/n", "-kp --config only=paper -- results/n"),
+        ("--notemp -R train -j2", "--notemp -R train -j2"),
+    ],
+)
+def test_all_spellings_of_a_dry_run_are_dropped(words: str, kept: str):
+    assert drop_dry_run_words(words.split()) == kept.split()

@@ -174,6 +174,14 @@ def test_many_jobs_with_one_reason_are_counted(project: Project):
     assert all(line.endswith(": no results yet") for line in named)
 
 
+def test_the_scale_is_that_of_the_targets(project: Project):
+    """Whatever config.yaml says, as in a call of ./reproduce."""
+    *_, last = why(project, "results/small/data/scan-jump-x2/dataset.json")
+    assert re.fullmatch(r"\d+ jobs would run at scale small", last)
+    *_, last = why(project, "results/demo/data/scan-jump-x2/dataset.json", "--scale", "small")
+    assert last == "1 job would run at scale demo"
+
+
 @pytest.mark.slow
 def test_another_choice_of_papers(demo: Project):
     """As after ./reproduce with all papers, for one of them."""
@@ -227,7 +235,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
         f"results/downloads/models/{model}/model.json",
     ]
     pretend(project, *targets)
-    assert why(project, *targets) == ["Nothing would run at scale demo"]
+    assert why(project, *targets) == ["Nothing would run at scale small"]
     with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
         checksum, entry["sha256"] = entry["sha256"], "0" * 64
@@ -247,7 +255,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
         repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'
     )
     assert prepared.startswith("prepare cogs: its record cannot be read (")  # not made for real
-    assert last == "3 jobs would run at scale demo"
+    assert last == "3 jobs would run at scale small"
 
 
 @pytest.mark.slow

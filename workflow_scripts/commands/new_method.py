@@ -9,11 +9,12 @@ import keyword
 import re
 from pathlib import Path
 
-from workflow_scripts.commands.new_paper import SCHEMAS
+from workflow_scripts.commands.new_paper import SCHEMAS, check_yaml_text
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.loading import load_catalogue
 
+OBJECTIVES = Path("workflow_scripts/objectives")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 EXAMPLE = Path("docs/examples/near_layers")
 EXAMPLE_NAME = re.compile("near[-_ ]layers")  # in code, in the catalogue and in tables
@@ -34,6 +35,10 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"there is no {EXAMPLE} here; run this in the root of the repository")
     if args.name in load_catalogue().methods:
         raise UserError(f"the method {args.name} exists; choose another name")
+    # A package hides a module of the same name.
+    for path in (OBJECTIVES / args.name, OBJECTIVES / f"{args.name}.py"):
+        if path.exists():
+            raise UserError(f"{path} exists; choose another name")
     files = make_files(args.name)
     for path in files:
         if path.exists():
@@ -43,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
         write_text_file(path, text)
     print(*files, sep="\n")
     print(f"./reproduce --papers {args.name} trains it next to the Transformer, in a minute")
-    print(f"then change compute_loss in workflow_scripts/objectives/{args.name}/objective.py")
+    print(f"then change compute_loss in {OBJECTIVES / args.name}/objective.py")
     print(SCHEMAS)
 
 
@@ -56,6 +61,7 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise UserError(f"the name {name!r} is a word of Python; choose another name")
+    check_yaml_text(name, "name")
 
 
 def make_files(name: str) -> dict[Path, str]:

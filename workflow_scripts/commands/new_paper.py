@@ -6,6 +6,8 @@ import argparse
 import re
 from pathlib import Path
 
+import yaml
+
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
@@ -81,6 +83,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="name of the folder in papers/, such as lrf")
 
 
+def check_yaml_text(name: str, noun: str) -> None:
+    """Raise UserError for a name that YAML does not read as text, such as `off`.
+
+    noun: what the name is called in the message.
+    """
+    if not isinstance(yaml.safe_load(name), str):
+        raise UserError(f"the {noun} {name!r} is no text in YAML; choose another {noun}")
+
+
 def main(args: argparse.Namespace) -> None:
     """Write papers/KEY.
 
@@ -92,6 +103,7 @@ def main(args: argparse.Namespace) -> None:
             f"the key {args.key!r} cannot name a paper; "
             "take a letter a-z and up to 49 of a-z, 0-9, _ and -"
         )
+    check_yaml_text(args.key, "key")
     if folder.exists():
         raise UserError(f"{folder} exists; choose another key, or edit its files")
     if not Path("config.yaml").exists():

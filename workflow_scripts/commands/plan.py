@@ -1,6 +1,7 @@
 """Print the runs of a configuration and their cost, without starting anything."""
 
 import argparse
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from workflow_scripts.training.update_count import BatchSizes, UpdateCount
 from workflow_scripts.workflow.claim_budget import (
     CallWords,
     choose_affordable_claims,
+    format_budget,
     list_missing_notes,
     list_role_notes,
     print_budget,
@@ -37,6 +39,18 @@ from workflow_scripts.workflow.step_time_records import record_step_times
 from workflow_scripts.workflow.step_times import STEP_TIMES
 
 SLURM_PROFILE = Path("profiles/slurm/profile.yaml")
+CHOICE = ("--scale", "--papers", "--claim", "--config")
+# What says what is printed -> the other options that are read then. The first of a call counts.
+READ_OPTIONS = {
+    "--show": ("--scale", "--config"),
+    "--record": ("--config", "--results"),
+    "--spread": ("--log-odds",),
+    "--power": ("--scale", "--papers", "--config"),
+    "--count": CHOICE,
+    "--budget": (*CHOICE, "--names", "--jobs", "--results"),
+    "NAME": ("--scale", "--config"),
+    "--by": (*CHOICE, "--jobs"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
+    check_combination(args)
     catalogue = load_catalogue()
     config = load_call_config(args)
     if args.show is not None:
@@ -104,7 +119,6 @@ def main(args: argparse.Namespace) -> None:
 def print_estimates(args: argparse.Namespace, estimates: GpuHours) -> None:
     """Print the costs that the arguments ask for."""
     catalogue, config = estimates.catalogue, estimates.config
-    check_combination(args)
     jobs = read_jobs_at_once() if args.jobs is None else args.jobs
     counts_flops = args.count or args.by == "model" or args.budget is not None
     if counts_flops and not estimates.is_estimated:
@@ -158,7 +172,7 @@ def check_combination(args: argparse.Namespace) -> None:
         advice = suggest_papers(args.targets, f"--by {args.by}") or "leave out one"
         raise UserError(f"{args.targets[0]} and --by both say what to list; {advice}")
     if args.targets and args.budget is not None:
-        advice = suggest_papers(args.targets, f"--budget {args.budget:g}")
+        advice = suggest_papers(args.targets, f"--budget {format_budget(args.budget)}")
         raise UserError(
             "--budget chooses among the claims of --papers or --claim; "
             f"{advice or f'leave out {args.targets[0]}'}"
@@ -167,14 +181,47 @@ def check_combination(args: argparse.Namespace) -> None:
         raise UserError("--budget lists claims; leave out --by")
     if args.names and args.budget is None:
         raise UserError("--names lists the claims of a budget; add --budget HOURS")
-    if args.budget is not None and args.budget <= 0:
-        raise UserError(f"--budget {args.budget:g} is no number of hours above 0")
-    if args.jobs is None:
-        return
-    if args.jobs < 1:
-        raise UserError("--jobs needs a number from 1 on")
-    if args.targets or args.names or args.by in ("paper", "table", "claim"):
-        raise UserError("--jobs is for the disk of saved states, which this does not print")
+    if args.log_odds and not args.spread:
+        raise UserError("--log-odds is for a spread; add --spread FILE METRIC")
+    if args.budget is not None and not 0 < args.budget < math.inf:
+        hours = format_budget(args.budget)
+        raise UserError(f"--budget {hours} is no number of hours above 0")
+    if args.jobs is not None:
+        if args.jobs < 1:
+            raise UserError("--jobs needs a number from 1 on")
+        if args.targets or args.names or args.by in ("paper", "table", "claim"):
+            raise UserError("--jobs is for the disk of saved states, which this does not print")
+    given = list_given_options(args)
+    for asked, options in READ_OPTIONS.items():
+        if asked in given:
+            for option in given:
+                if option != asked and option not in options:
+                    pair = f"{asked} and {option}".replace("NAME", " ".join(args.targets[:1]))
+                    raise UserError(f"{pair} do not go together; leave out one")
+            return
+
+
+def list_given_options(args: argparse.Namespace) -> list[str]:
+    """List the options of a call that have a value, NAME for the names without an option."""
+    values = {
+        "NAME": args.targets or None,
+        "--by": args.by,
+        "--budget": args.budget,
+        "--names": args.names or None,
+        "--count": args.count or None,
+        "--show": args.show,
+        "--power": args.power or None,
+        "--spread": args.spread,
+        "--log-odds": args.log_odds or None,
+        "--record": args.record or None,
+        "--scale": args.scale,
+        "--papers": args.papers,
+        "--claim": args.claim,
+        "--config": args.config or None,
+        "--jobs": args.jobs,
+        "--results": None if args.results == RESULTS.path else args.results,
+    }
+    return [option for option, value in values.items() if value is not None]
 
 
 def suggest_papers(targets: list[str], options: str) -> str:

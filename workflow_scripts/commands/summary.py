@@ -1,7 +1,7 @@
 """Print what a finished ./reproduce has made, what it comes to, and how to continue."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from workflow_scripts.common.result_folders import COMMITTED, RESULTS, ScaleFolder
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue, load_config
@@ -202,11 +203,11 @@ def print_next_commands(console: Console, catalogue: Catalogue, config: Config) 
     claim = find_suggested_claim(catalogue, papers)
     paper = claim.partition("/")[0] if claim else papers[0]
     scale = SUGGESTED_SCALE
+    of_small = load_suggested_config([paper])
     commands: list[tuple[str, str]] = []
     if claim and is_committed(claim):
         verify = f".venv/bin/python -m workflow_scripts verify {claim}"
         commands.append((verify, "a verdict again from its committed scores: seconds"))
-    of_small = config.model_copy(update={"scale": scale, "papers": [paper], "claims": None})
     if claim:
         hours = format_core_hours(catalogue, select_claim(of_small, paper, claim.split("/")[1]))
         commands.append(
@@ -229,6 +230,16 @@ def print_next_commands(console: Console, catalogue: Catalogue, config: Config) 
         console.print(line)
 
 
+def load_suggested_config(papers: Sequence[str]) -> Config:
+    """Load the configuration of the suggested commands for papers.
+
+    They are without the words of the call after --config, so all else is as in config.yaml.
+    """
+    content = read_yaml_mapping(Path("config.yaml"))
+    changes = {"papers": list(papers), "scale": SUGGESTED_SCALE, "claims": None}
+    return load_config(content | changes)
+
+
 def format_core_hours(catalogue: Catalogue, config: Config) -> str:
     """Format the hours of all jobs of a configuration of one paper, on cores."""
     group = make_paper_group(catalogue, config, config.papers[0])
@@ -243,17 +254,16 @@ def is_committed(claim: str) -> bool:
     return claim in {f"{row.paper}/{row.claim}" for row in rows}
 
 
-def find_suggested_claim(catalogue: Catalogue, papers: Iterable[str]) -> str | None:
+def find_suggested_claim(catalogue: Catalogue, papers: Sequence[str]) -> str | None:
     """Return the claim of README's commands; of one's own papers the first that can be measured.
 
     None without one.
     """
+    only = load_suggested_config(papers).only
     names = [
         f"{paper}/{claim.claim}" for paper in papers for claim in catalogue.papers[paper].claims
     ]
-    if SUGGESTED_CLAIM in names:
-        return SUGGESTED_CLAIM
-    for name in names:
-        if is_measured_at(catalogue, name, SUGGESTED_SCALE):
+    for name in sorted(names, key=lambda name: name != SUGGESTED_CLAIM):
+        if is_measured_at(catalogue, name, SUGGESTED_SCALE, only):
             return name
     return None

@@ -14,6 +14,7 @@ from workflow_scripts.workflow.dry_run import (
 )
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.result_patterns import RECORDS
+from workflow_scripts.workflow.snakemake_call import parse_call
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob, count_by_stage, drop_subject
 
 MOST_LISTED = 10
@@ -52,7 +53,10 @@ def main(args: argparse.Namespace) -> None:
     """
     catalogue = load_catalogue()
     config = load_call_config(args)
-    jobs = list_jobs(args)
+    words = list_words(args)
+    # The scale of the files that are asked for, if they are of one.
+    config = config.model_copy(update={"scale": parse_call(words).config.scale})
+    jobs = list_jobs(words)
     rerun_files: set[str] = set()
     for job in jobs:
         rerun_files |= set(job.outputs)
@@ -94,11 +98,19 @@ def group_by_reason(explained_jobs: Iterable[ExplainedJob]) -> list[list[Explain
     return list(groups.values())
 
 
-def list_jobs(args: argparse.Namespace) -> list[SnakemakeJob]:
-    """Return the jobs that Snakemake would run, in the order of the data flow."""
+def list_words(args: argparse.Namespace) -> list[str]:
+    """Return the arguments of Snakemake that have the configuration and the targets of a call."""
     overrides = list_overrides(args)
     words = ["--", *args.targets]
     if overrides:
         words = ["--config", *overrides, *words]
+    return words
+
+
+def list_jobs(words: list[str]) -> list[SnakemakeJob]:
+    """Return the jobs that Snakemake would run, in the order of the data flow.
+
+    words: the arguments of Snakemake.
+    """
     jobs = list_jobs_to_run(*words)
     return sorted(jobs, key=lambda job: (STAGES.index(job.stage), job.name))

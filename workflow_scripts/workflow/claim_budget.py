@@ -1,9 +1,11 @@
 """Choose the claims that a budget of GPU-hours affords, and print what they need together."""
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from workflow_scripts.config.catalogue import Catalogue
@@ -161,9 +163,19 @@ def print_needs_of_claims(
     print_joint_needs(estimates, needs, jobs)
 
 
+def format_budget(hours: float) -> str:
+    """Format a number of hours with all its digits and no exponent, which --budget does not read.
+
+    nan and inf, which are no budgets, are formatted as such.
+    """
+    if not math.isfinite(hours):
+        return str(hours)
+    return f"{Decimal(str(hours)).normalize():f}"
+
+
 def print_commands(scale: str, hours: float, call: CallWords) -> None:
     """Print the commands that run the claims: on a cluster, and on one machine."""
-    words = ["--scale", scale, "--budget", f"{hours:g}"]
+    words = ["--scale", scale, "--budget", format_budget(hours)]
     for option, values in (
         ("--papers", call.papers),
         ("--claim", call.claims),

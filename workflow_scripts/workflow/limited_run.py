@@ -7,7 +7,9 @@ the time Snakemake is stopped as by Ctrl-C, by which trainings save their state.
 """
 
 import os
+import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from workflow_scripts.common.errors import UserError
@@ -52,6 +54,8 @@ STATE_CHECKPOINTS = 4
 WRITTEN_BYTES_PER_SECOND = 100e6
 # What is left of that for the last export, when Snakemake and its jobs are ended by force.
 EXPORT_SECONDS = 2
+# -n among short options without a value, as ./reproduce finds it.
+SHORT_DRY_RUN = re.compile(r"^(-[pkFft]*)n")
 
 
 @dataclass
@@ -208,7 +212,7 @@ class LimitedRun:
         if not unfinished and self.seconds_left:
             is_complete = self.run_snakemake(self.call.arguments, environment) == 0
         if not is_complete:
-            print_line(self.describe_rest(unfinished))
+            print_line(f"error: {self.describe_rest(unfinished)}")
         elif self.runs:
             end = f"Everything is finished ({self.describe_folder()})"
             if not self.call.config.claims:
@@ -247,16 +251,16 @@ class LimitedRun:
 
     def describe_rest(self, unfinished: list[OpenRun]) -> str:
         """Say in one line what is not finished, and how to continue."""
-        command = format_own_call([word for word in self.words if word != "-n"])
+        command = format_own_call(drop_dry_run_words(self.words))
         if not unfinished:
-            return f"error: tables, figures or claims are not finished; continue with: {command}"
+            return f"tables, figures or claims are not finished; continue with: {command}"
         done = len(self.runs) - len(unfinished)
         finished = f"{done} of {len(self.runs)} open runs are finished"
         if done:
             finished += f" ({self.describe_folder()})"
         needed = self.describe_shortest(unfinished)
         left = f"left: {len(unfinished)} ({needed}; first {unfinished[0].run})"
-        return f"error: {finished}; {left}; continue with: {command}"
+        return f"{finished}; {left}; continue with: {command}"
 
     def describe_shortest(self, runs: list[OpenRun]) -> str:
         """Say how long the shortest of these runs takes, of those whose time is known."""
@@ -278,13 +282,25 @@ class LimitedRun:
             return
         first_runs, seconds = self.choose_next(self.runs)
         if not first_runs:
-            print_line(self.describe_rest(self.runs))
+            print_line(f"Would start nothing: {self.describe_rest(self.runs)}")
             return
         for run in first_runs:
             claim = "  for a primary claim" if run.is_primary else ""
             print(f"{run.run}{claim}")
         choice = self.describe_choice(first_runs, seconds)
         print_line(choice.replace("Starting", "Would start"))
+
+
+def drop_dry_run_words(words: Iterable[str]) -> list[str]:
+    """Return arguments of Snakemake without those of a dry run: -n, also in -np, and --dry-run."""
+    kept: list[str] = []
+    for word in words:
+        changed = word
+        while SHORT_DRY_RUN.match(changed):
+            changed = SHORT_DRY_RUN.sub(r"\1", changed)
+        if changed != "-" and not changed.startswith("--dry"):
+            kept.append(changed)
+    return kept
 
 
 def has_gpu() -> bool:

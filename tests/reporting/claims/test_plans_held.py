@@ -1,5 +1,6 @@
 """Analysis plans decide as in the first commit: nothing that a verdict depends on has changed."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,17 @@ PLANS = [
 
 
 def git(root: Path, *arguments: str) -> str:
-    """What git says; skips the test where it has no answer."""
+    """What git says. An error of git is a failure: a skipped test would hold no plan."""
     done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"needs the history of the repository: {done.stderr.strip()}")
+    assert done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr.strip()}"
     return done.stdout.strip()
 
 
 def first_committed(root: Path, file: Path) -> AnalysisPlan:
-    """The plan as it was when it was added; of one that was added again, the first time."""
+    """The plan as it was when it was added; of one that was added again, the first time.
+
+    Without the whole history the test is skipped. On a server .ci/run then fails.
+    """
     if not (root / ".git").exists():
         pytest.skip("needs the history of the repository: this is no git checkout")
     if git(root, "rev-parse", "--is-shallow-repository") == "true":
@@ -162,4 +165,23 @@ def test_a_plan_that_was_removed_and_added_again_is_held_to_the_first(repository
     (repository / FILE).write_text(TEXT.replace("smallest: 2.0", "smallest: 4.0"))
     commit(repository, "Again")
     with pytest.raises(AssertionError, match="does not decide as it did"):
+        assert_held(repository, FILE)
+
+
+def test_a_plan_is_not_held_without_the_whole_history(repository: Path, tmp_path: Path):
+    (repository / FILE).write_text(TEXT.replace("smallest: 2.0", "smallest: 4.0"))
+    commit(repository, "Another plan")
+    shallow = tmp_path / "shallow"
+    git(repository, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))
+    with pytest.raises(pytest.skip.Exception, match="this is a shallow clone"):
+        assert_held(shallow, FILE)
+    shutil.rmtree(shallow / ".git")
+    with pytest.raises(pytest.skip.Exception, match="this is no git checkout"):
+        assert_held(shallow, FILE)
+
+
+def test_what_git_refuses_is_a_failure(repository: Path):
+    """As it refuses a repository of another user."""
+    (repository / ".git/HEAD").write_text("")
+    with pytest.raises(AssertionError, match="git rev-parse --is-shallow-repository: fatal: "):
         assert_held(repository, FILE)
