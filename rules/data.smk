@@ -10,7 +10,8 @@ localrules:
 # The command retries, resumes, and checks the sha256.
 rule fetch:
     output:
-        file=SOURCE.path,
+        # Somebody may put it there while the call runs: then it is checked, not deleted before.
+        file=update(SOURCE.path),
         # The manifest: checksum and origin. Other rules depend on it, since it is small.
         manifest=SOURCE.manifest,
     wildcard_constraints:
@@ -28,9 +29,9 @@ rule fetch:
         "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
 
 
-# Of a file that is there: somebody may have put it there, or other code or another sha256 has fetched
-# it. It is checked, and replaced only by a right one. Snakemake deletes the outputs of a job before,
-# and after a failure, so it is none.
+# Of a file that is there when a call begins: somebody may have put it there, or other code or another
+# sha256 has fetched it. It is checked, and replaced only by a right one. It is no output: Snakemake
+# would delete it, or copy it to the checkout for the time of the job.
 use rule fetch as fetch_again with:
     output:
         manifest=SOURCE.manifest,

@@ -71,7 +71,8 @@ def make(rule: str, fingerprint: str, content: str) -> None:
     record.write_text(json.dumps({"fingerprint": fingerprint}))
     checksums = {name: f"sha256:{sha256(Path(name).read_bytes()).hexdigest()}" for name in inputs}
     recorded = {"params": [repr(fingerprint)], "input": inputs, "input_checksums": checksums}
-    SnakemakeRecords().finish(Result(rule, WILDCARDS, dict.fromkeys(OUTPUTS[rule], recorded)))
+    records = dict.fromkeys(OUTPUTS[rule], recorded)
+    SnakemakeRecords().finish(Result(rule, WILDCARDS, records, OUTPUTS[rule]))
 
 
 def keep(*rules: str, limit: float = 1e9, reason: str = "Params have changed") -> None:
@@ -137,6 +138,9 @@ def test_of_a_result_whose_weights_were_deleted_the_rest_is_kept_and_files_of_ot
     assert notes.read_text() == "of mine"
     assert restore(Settings({"prepare": "A", "candidates": "B"})) == 1
     assert left.read_text() == "second" and not deleted.exists()
+    make("candidates", "C", "third")
+    assert restore(Settings({"prepare": "A", "candidates": "A"})) == 1
+    assert read("candidates") == ("first", ["'A'"])
 
 
 def test_on_a_full_disk_the_result_that_is_there_stays(monkeypatch: pytest.MonkeyPatch):

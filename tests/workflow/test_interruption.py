@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 from tests.limits import HANGS
 from tests.workflow.projects import DATA, RUN, SCORES, Project
 from tests.workflow.projects import TRAINED as TARGET
+from workflow_scripts.workflow.written_results import MARKS, list_marked_files
 
 REFUSED = (
     "error: another ./reproduce is running in this folder; wait until it ends, or stop it: kill"
@@ -239,6 +240,20 @@ def test_what_a_training_made_whose_snakemake_was_killed_stays(project):
 
 
 @pytest.mark.faults
+def test_a_mark_on_a_download_does_not_count(tmp_path, monkeypatch):
+    """No rule makes one that is there; else what a training has written would not be recorded."""
+    monkeypatch.chdir(tmp_path)
+    file = Path("results/downloads/wordnet/COPYRIGHT")
+    other = Path("results/demo/runs/a/b/c/seed-1/run.json")
+    for path in (file, file.with_name(f"{file.name}.json"), other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        mark = MARKS / urlsafe_b64encode(str(path).encode()).decode()
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    assert set(list_marked_files()) == {f"{file}.json", str(other)}
+
+
 def test_ctrl_c_just_after_a_training_has_written_its_results_keeps_them(project):
     """Its process still ends, and Snakemake has not seen its end."""
     project.set_demo_steps(300)

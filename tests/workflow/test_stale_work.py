@@ -13,6 +13,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow import stale_work
+from workflow_scripts.workflow.gpu_hours import HoursRange
 from workflow_scripts.workflow.job_hours import WorkHours
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons, locate_setting
@@ -222,6 +223,20 @@ def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
     assert 0 < 5 * work.hours.hours.lower < work.hours.hours.upper
     one = make_full_work(jobs[0]).select_work(is_stale=False)
     assert work.hours.hours.upper == pytest.approx(200 * one.hours.hours.upper)
+
+
+def test_much_work_on_cores_is_said_next_to_gpu_hours():
+    """The question is about both."""
+    hours = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(HoursRange(40.0, 40.0)))
+    jobs = [make_full_job("prepare_large", task="wmt17-en-de")]
+    assert Work(jobs, hours).describe_time("cuda", "") == "about 6 GPU-minutes and 40 core-hours"
+    little = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(HoursRange(0.1, 0.1)))
+    assert Work(jobs, little).describe_time("cuda", "") == "about 6 GPU-minutes"
+    alone = WorkHours(on_cores=WorkHours(HoursRange(40.0, 40.0)))
+    assert Work(jobs, alone).describe_time("cuda", "") == "about 40 core-hours"
+    unknown = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(unknown=1))
+    said = Work(jobs, unknown).describe_time("cuda", "")
+    assert said == "about 6 GPU-minutes and 1 job of unknown time"
 
 
 def test_gated_models_that_are_to_be_downloaded_are_named(monkeypatch: pytest.MonkeyPatch):

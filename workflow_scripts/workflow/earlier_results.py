@@ -34,13 +34,15 @@ class KeptEntry(StrictModel):
     """The content of entry.json.
 
     records: output -> Snakemake's record of it. files: path in the folder of the job -> size and
-    time of the last change, in nanoseconds.
+    time of the last change, in nanoseconds. outputs: all of the job, also deleted ones; none in
+    entries of earlier versions, which have all.
     """
 
     rule: str
     wildcards: dict[str, str]
     records: dict[str, dict[str, Any]]
     files: dict[str, list[int]]
+    outputs: list[str] = []
 
 
 @dataclass
@@ -81,6 +83,7 @@ class EarlierResults:
                 wildcards=result.wildcards,
                 records=result.records,
                 files={name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()},
+                outputs=result.outputs,
             )
             write_json(copy.entry, entry.model_dump())
 
@@ -117,12 +120,12 @@ class EarlierResults:
         result = kept.result
         if not checksums.match(result.inputs) or not kept.is_intact:
             return False
-        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.records)
+        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.outputs)
         if present is None:
             return True
         if present.size > self.limit:  # it could not be kept
             return False
-        if present.records.keys() < result.records.keys():  # a part of it has been deleted
+        if len(present.records) < len(result.records):  # more of it has been deleted
             return True
         return not (_matches_settings(present, jobs) and checksums.match(present.inputs))
 
@@ -132,7 +135,7 @@ class EarlierResults:
         Returns whether that was possible; else the one that is there stays.
         """
         result = kept.result
-        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.records)
+        present = self.snakemake.read_remaining(result.rule, result.wildcards, result.outputs)
         if present:
             try:
                 self.keep(present)
@@ -161,7 +164,9 @@ class KeptResult:
     @property
     def result(self) -> Result:
         """The result."""
-        return Result(self.entry.rule, self.entry.wildcards, self.entry.records)
+        entry = self.entry
+        outputs = entry.outputs or list(entry.records)
+        return Result(entry.rule, entry.wildcards, entry.records, outputs)
 
     @property
     def is_intact(self) -> bool:

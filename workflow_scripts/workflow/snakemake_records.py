@@ -15,11 +15,16 @@ from workflow_scripts.workflow.result_patterns import FOLDERS, get_stage, locate
 
 @dataclass(frozen=True)
 class Result:
-    """A result of a job, which may be there or kept."""
+    """A result of a job, which may be there or kept.
+
+    records: Snakemake's record of each output that it has. outputs: all of the job, of which some
+    may have been deleted.
+    """
 
     rule: str
     wildcards: dict[str, str]
     records: dict[str, dict[str, Any]]
+    outputs: list[str]
 
     @property
     def stage(self) -> str:
@@ -95,8 +100,9 @@ class SnakemakeRecords:
 
         None if none of its outputs is there, or if these are not of one making.
         """
+        names = list(outputs)
         records = {}
-        for output in outputs:
+        for output in names:
             if Path(output).exists():
                 records[output] = self._store._io_read(self._store._metadata_path, output)
         if not records:
@@ -105,7 +111,7 @@ class SnakemakeRecords:
         is_marked = self._store._filter_incomplete_keys(records)
         if is_marked or None in made[0] or any(content != made[0] for content in made):
             return None
-        return Result(rule, wildcards, records)
+        return Result(rule, wildcards, records, names)
 
     def start(self, result: Result) -> None:
         """Mark the outputs as incomplete: a job that is interrupted now is run again."""

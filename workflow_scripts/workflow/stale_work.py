@@ -12,7 +12,7 @@ from pathlib import Path
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.job_hours import TIMED_STAGES, JobHours, WorkHours
+from workflow_scripts.workflow.job_hours import CPU, TIMED_STAGES, JobHours, WorkHours
 from workflow_scripts.workflow.rerun_reasons import find_rerun_reasons
 from workflow_scripts.workflow.snakemake_job import (
     SnakemakeJob,
@@ -50,9 +50,17 @@ class Work:
         return text
 
     def describe_time(self, device: str, gpu: str) -> str:
-        """Say how long the jobs take on a device. gpu: whose hours a range is of."""
+        """Say how long the jobs take on a device. gpu: whose hours a range is of.
+
+        Next to GPU-hours, much work on cores is said, too.
+        """
         time = self.hours.format_time(device, gpu)
-        return f"about {time}" if self.hours.hours.upper else time
+        on_cores = self.hours.on_cores
+        uses_gpu = self.hours.hours.upper > 0 or self.hours.unknown > 0
+        if on_cores and uses_gpu and on_cores.has_more_than(STALE_HOURS):
+            time += f" and {on_cores.format_time(CPU)}"
+        is_known = self.hours.hours.upper > 0 or (on_cores is not None and on_cores.hours.upper > 0)
+        return f"about {time}" if is_known else time
 
 
 @dataclass(frozen=True)

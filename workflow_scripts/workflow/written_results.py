@@ -13,9 +13,11 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import list_files
+from workflow_scripts.common.result_folders import DOWNLOADS
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
+from workflow_scripts.data.sources.declared import load_sources
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import list_jobs_to_run
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
@@ -29,12 +31,18 @@ MARKS = Path(".snakemake/incomplete")
 
 
 def list_marked_files() -> list[str]:
-    """List the outputs that are there, and that Snakemake counts as incomplete."""
+    """List the outputs that are there, and that Snakemake counts as incomplete.
+
+    But downloaded files, which no rule makes while they are there: their manifests are outputs.
+    """
     marked = []
     for mark in list_files(MARKS, "**/*"):
         if mark.is_file():
             marked.append(decode_output_name(mark.relative_to(MARKS)))
-    return [name for name in marked if Path(name).exists()]
+    if not marked:
+        return []
+    downloads = {str(DOWNLOADS.source(name).path) for name in load_sources()}
+    return [name for name in marked if name not in downloads and Path(name).exists()]
 
 
 def record_written_results(

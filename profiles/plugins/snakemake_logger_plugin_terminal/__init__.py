@@ -93,6 +93,7 @@ NOISE = (
     "Adding ",
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
+    "Cannot restore ",
     "Cleaning up SLURM log files",
     "Complete log(s):",
     "Conda environments: ignored",

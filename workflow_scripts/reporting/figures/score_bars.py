@@ -56,10 +56,10 @@ def find_limits(values: list[float]) -> tuple[float, float]:
     lowest = np.nanmin(values)
     highest = np.nanmax(values)
     start = min(0.0, 1.05 * lowest)
-    if 20 <= highest <= 100:
-        return start, 105.0
-    if highest <= 0:
+    if highest <= 0 and start < 0:
         return start, 0.0
+    if highest <= 0 or 20 <= highest <= 100:
+        return start, 105.0
     return start, (1.25 if highest < 20 else 1.05) * highest
 
 
