@@ -239,7 +239,6 @@ def test_what_a_training_made_whose_snakemake_was_killed_stays(project):
     assert "Nothing to be done" in done.stderr and (project.root / TARGET).read_bytes() == before
 
 
-@pytest.mark.faults
 def test_a_mark_on_a_download_does_not_count(tmp_path, monkeypatch):
     """No rule makes one that is there; else what a training has written would not be recorded."""
     monkeypatch.chdir(tmp_path)
@@ -254,6 +253,7 @@ def test_a_mark_on_a_download_does_not_count(tmp_path, monkeypatch):
     assert set(list_marked_files()) == {f"{file}.json", str(other)}
 
 
+@pytest.mark.faults
 def test_ctrl_c_just_after_a_training_has_written_its_results_keeps_them(project):
     """Its process still ends, and Snakemake has not seen its end."""
     project.set_demo_steps(300)
