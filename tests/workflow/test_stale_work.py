@@ -225,18 +225,23 @@ def test_hours_of_unmeasured_trainings_on_a_gpu_are_a_range_by_flops():
     assert work.hours.hours.upper == pytest.approx(200 * one.hours.hours.upper)
 
 
-def test_much_work_on_cores_is_said_next_to_gpu_hours():
+@pytest.mark.parametrize(
+    ("on_gpus", "on_cores", "said"),
+    [
+        (WorkHours(HoursRange(0.1, 0.1)), WorkHours(HoursRange(40.0, 40.0)), "40 core-hours"),
+        (WorkHours(HoursRange(0.1, 0.1)), WorkHours(unknown=1), "1 job of unknown time"),
+        (WorkHours(unknown=1), WorkHours(HoursRange(40.0, 40.0)), "40 core-hours"),
+        (WorkHours(HoursRange(0.1, 0.1)), WorkHours(HoursRange(0.1, 0.1)), ""),
+        (WorkHours(), WorkHours(HoursRange(40.0, 40.0)), ""),  # the time of all
+    ],
+)
+def test_much_work_on_cores_is_said_next_to_gpu_hours(
+    on_gpus: WorkHours, on_cores: WorkHours, said: str
+):
     """The question is about both."""
-    hours = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(HoursRange(40.0, 40.0)))
     jobs = [make_full_job("prepare_large", task="wmt17-en-de")]
-    assert Work(jobs, hours).describe_time("cuda", "") == "about 6 GPU-minutes and 40 core-hours"
-    little = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(HoursRange(0.1, 0.1)))
-    assert Work(jobs, little).describe_time("cuda", "") == "about 6 GPU-minutes"
-    alone = WorkHours(on_cores=WorkHours(HoursRange(40.0, 40.0)))
-    assert Work(jobs, alone).describe_time("cuda", "") == "about 40 core-hours"
-    unknown = WorkHours(HoursRange(0.1, 0.1), on_cores=WorkHours(unknown=1))
-    said = Work(jobs, unknown).describe_time("cuda", "")
-    assert said == "about 6 GPU-minutes and 1 job of unknown time"
+    work = Work(jobs, replace(on_gpus, on_cores=on_cores))
+    assert work.describe_time_on_cores() == (f" and on cores {said}" if said else "")
 
 
 def test_gated_models_that_are_to_be_downloaded_are_named(monkeypatch: pytest.MonkeyPatch):

@@ -202,22 +202,23 @@ class GpuHours:
         return make_count_key(spec, find_batch_sizes(self.catalogue, spec))
 
     def count_steps(self, run: Run) -> int:
-        """Return the updates of a training: as StepTimes has them, else by `sizes` of the task.
+        """Return the updates of a training: by `sizes` of the task, else as StepTimes has them.
 
-        Raises UserError if neither tells them.
+        So the hours of the papers' own models do not depend on what is prepared here. Raises
+        UserError if neither tells them.
         """
         spec = self.resolve(run)
-        steps = self.times.estimate_steps(spec.training, run, self.config.scale)
-        if steps is not None:
-            return steps
         sizes = self.catalogue.tasks[run.task].sizes
-        if not sizes or not sizes.examples or not spec.training.epochs:
+        if spec.training.epochs and sizes and sizes.examples:
+            batch = find_batch_sizes(self.catalogue, spec)
+            return math.ceil(spec.training.epochs * sizes.examples / batch.sentences)
+        steps = self.times.estimate_steps(spec.training, run, self.config.scale)
+        if steps is None:
             raise UserError(
                 f"task {run.task}: its updates cannot be counted before its data are prepared; "
                 "add `sizes: {examples: ...}` to it in catalogue/tasks"
             )
-        batch = find_batch_sizes(self.catalogue, spec)
-        return math.ceil(spec.training.epochs * sizes.examples / batch.sentences)
+        return steps
 
     def find_memory(self, run: Run) -> RunMemory:
         """Return the GPU memory of a training: as it was measured, else as it is counted."""

@@ -50,17 +50,20 @@ class Work:
         return text
 
     def describe_time(self, device: str, gpu: str) -> str:
-        """Say how long the jobs take on a device. gpu: whose hours a range is of.
-
-        Next to GPU-hours, much work on cores is said, too.
-        """
+        """Say how long the jobs take on a device. gpu: whose hours a range is of."""
         time = self.hours.format_time(device, gpu)
+        return f"about {time}" if self.hours.hours.upper else time
+
+    def describe_time_on_cores(self) -> str:
+        """Say how long the jobs that use no GPU take next to the others; empty if that is little.
+
+        Without others it is said as the time of all.
+        """
         on_cores = self.hours.on_cores
         uses_gpu = self.hours.hours.upper > 0 or self.hours.unknown > 0
-        if on_cores and uses_gpu and on_cores.has_more_than(STALE_HOURS):
-            time += f" and {on_cores.format_time(CPU)}"
-        is_known = self.hours.hours.upper > 0 or (on_cores is not None and on_cores.hours.upper > 0)
-        return f"about {time}" if is_known else time
+        if on_cores is None or not uses_gpu or not on_cores.has_more_than(STALE_HOURS):
+            return ""
+        return f" and on cores {on_cores.format_time(CPU)}"
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ class CallWork:
         if not trains and not work.hours.has_more_than(STALE_HOURS):
             return None
         time = work.describe_time(self.device, self.job_hours.gpu_hours.gpu)
+        time += work.describe_time_on_cores()
         return (
             f"{work.describe_jobs()} again because {self.describe_reasons(work)}: {time}; "
             "`why` lists them; --touch keeps them"

@@ -152,8 +152,8 @@ class StepTimes:
 
         A search trains for its epochs, and the runs after it as long as the best of them. Where the
         training counts epochs, their steps are what a finished run of the same method on the task
-        had, else what the examples give, which is rather too many: no tokenizer has filtered them
-        yet.
+        had, else what the prepared data give, which is rather too many: no tokenizer has filtered
+        their examples yet.
         """
         if training.epochs is None:
             return self._estimate_search_steps(training, run, scale) or training.max_steps
@@ -164,7 +164,7 @@ class StepTimes:
                 epoch_steps.append(row.epoch_steps)
         if epoch_steps:
             return training.epochs * round(statistics.median(epoch_steps))
-        examples = self._count_examples(run.task, scale)
+        examples = count_prepared_examples(run.task, scale)
         if examples is None:
             return None
         if not isinstance(training, TextTraining) or training.batch_sentences is None:
@@ -174,32 +174,24 @@ class StepTimes:
     def _estimate_search_steps(self, training: Training, run: Run, scale: str) -> int | None:
         """Return the steps of a training in a search that counts epochs; None without one.
 
-        None, too, if the number of examples is not known. The batch, which the search chooses, is
-        that of the settings.
+        The examples are those of the papers' own data, which `sizes` has, else of the prepared
+        data; None if neither is known. The batch, which the search chooses, is that of the
+        settings.
         """
         search = resolve_training(self.catalogue, run, scale).search
         if not search or not search.epochs:
             return None
         if not isinstance(training, TextTraining) or training.batch_sentences is None:
             return None
-        examples = self._count_examples(run.task, scale)
+        examples = None
+        sizes = self.catalogue.tasks[run.task].sizes
+        if sizes and self.catalogue.scales[scale].protocol == "paper":
+            examples = sizes.examples
+        if examples is None:
+            examples = count_prepared_examples(run.task, scale)
         if examples is None:
             return None
         return math.ceil(search.epochs * examples / training.batch_sentences)
-
-    def _count_examples(self, task: str, scale: str) -> int | None:
-        """Return the examples of a training set; None if they are not known.
-
-        They are those of the papers' own data, which `sizes` has, else of the prepared data. So an
-        estimate of the papers' models does not depend on what is prepared here.
-        """
-        sizes = self.catalogue.tasks[task].sizes
-        if sizes and sizes.examples and self.catalogue.scales[scale].protocol == "paper":
-            return sizes.examples
-        data = RESULTS.scale(scale).data(task).manifest
-        if not data.exists():
-            return None
-        return read_json(data)["splits"]["train"]["rows"]
 
     def estimate_checkpoint_bytes(self, run: Run, scale: str) -> int | None:
         """Return the size of a run's checkpoint; None if unknown.
@@ -243,6 +235,14 @@ class StepTimes:
         recorded_run = recorded.make_run(seed=0)
         recorded_spec = resolve_training(self.catalogue, recorded_run, row.scale)
         return select_sizes(spec) == select_sizes(recorded_spec)
+
+
+def count_prepared_examples(task: str, scale: str) -> int | None:
+    """Return the number of training examples in prepared data; None before they are there."""
+    data = RESULTS.scale(scale).data(task).manifest
+    if not data.exists():
+        return None
+    return read_json(data)["splits"]["train"]["rows"]
 
 
 def estimate_hours(
