@@ -1,5 +1,6 @@
 """Copies of the project to run the real workflow in."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,22 @@ STALE = "stale.txt"
 def project(tmp_path: Path) -> Project:
     """A copy in which nothing has been run."""
     return copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def catalogue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the catalogue, which is read once."""
+    folder = tmp_path_factory.mktemp("catalogue")
+    for name in ("catalogue", "papers"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+@pytest.fixture
+def catalogue_without_results(catalogue_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same without results, as the working directory."""
+    shutil.rmtree(catalogue_folder / "results", ignore_errors=True)
+    monkeypatch.chdir(catalogue_folder)
 
 
 @pytest.fixture(scope="session")

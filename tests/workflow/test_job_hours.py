@@ -1,7 +1,6 @@
 """The hours of the jobs of a call: of GPUs or of cores, and of what a stopped training lacks."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,24 +16,9 @@ from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 from workflow_scripts.workflow.targets import list_wildcards
 from workflow_scripts.workflow.wildcards import WildcardValues
 
-ROOT = Path(__file__).parents[2]
 STOPPED = Run("scan-jump-x2", "transformer", "default", 1)
 
-
-@pytest.fixture(scope="module")
-def catalogue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the catalogue, which is read once."""
-    folder = tmp_path_factory.mktemp("hours")
-    for name in ("catalogue", "papers"):
-        (folder / name).symlink_to(ROOT / name)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(catalogue_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same without results."""
-    shutil.rmtree(catalogue_folder / "results", ignore_errors=True)
-    monkeypatch.chdir(catalogue_folder)
+pytestmark = pytest.mark.usefixtures("catalogue_without_results")
 
 
 def make_hours(device: str, scale: str = "full") -> JobHours:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,25 +21,10 @@ from workflow_scripts.workflow.stale_work import CallWork, Work
 from workflow_scripts.workflow.wildcards import read_run_name
 from workflow_scripts.workflow.work_question import print_work
 
-ROOT = Path(__file__).parents[2]
 DATA = "results/small/data/scan-jump-x2/dataset.json"
 CHANGED = f"Updated input files: {DATA}"
 
-
-@pytest.fixture(scope="module")
-def catalogue_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the catalogue, which is read once."""
-    folder = tmp_path_factory.mktemp("stale")
-    for name in ("catalogue", "papers"):
-        (folder / name).symlink_to(ROOT / name)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def folder(catalogue_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same without results."""
-    shutil.rmtree(catalogue_folder / "results", ignore_errors=True)
-    monkeypatch.chdir(catalogue_folder)
+pytestmark = pytest.mark.usefixtures("catalogue_without_results")
 
 
 def make_job(rule: str, seed: int, reason: str = CHANGED, is_there: bool = True) -> SnakemakeJob:
