@@ -73,7 +73,7 @@ KEPT_FILES: dict[str, list[Path]] = {
 
 
 def get_stage(rule: str) -> str:
-    """Return the stage of a rule: two rules of one stage make the same from the same."""
+    """Return the stage of a rule; the rules of one stage run the same command."""
     return STAGES.get(rule, rule)
 
 

@@ -74,7 +74,7 @@ class ComparedTable:
     def differing_texts(self) -> list[str]:
         """The endings of the files that show other cells than the scores give.
 
-        None if the scores do not tell all cells.
+        Empty where the scores do not tell all cells.
         """
         if self.unknown:
             return []

@@ -57,8 +57,9 @@ class Inputs:
         """The text for a panel without scores. The footer says more."""
         for entry in self.display.runs:
             variant = entry.variant_key
-            if any(self.evidence.list_causes(variant, which) for which in (False, True)):
-                return "not finished"
+            for is_intervened in (False, True):
+                if self.evidence.list_causes(variant, is_intervened):
+                    return "not finished"
         if any(map(self.evidence.get_analysis_cause, self.display.list_analyses())):
             return "not finished"
         return f"not run at {self.scale}"

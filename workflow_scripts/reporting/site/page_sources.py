@@ -64,7 +64,7 @@ def draw_sides(claim: MeasuredClaim) -> Markup:
 
 
 def format_short(value: float, digits: int = 4, sign: str = "") -> str:
-    """Format a number rounded to some significant digits, but never before the point.
+    """Format a number with this many significant digits; only its decimals are rounded.
 
     sign: `+` to have one before a positive number, too.
     """

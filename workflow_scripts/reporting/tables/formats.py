@@ -21,12 +21,13 @@ PARTS_OF_PAPER = ("table", "figure", "section", "appendix", "equation")  # how a
 MATHS = {"±": r"\pm", "−": "-", "×": r"\times", "†": r"\dagger", "‡": r"\ddagger"}
 MATHS |= {"→": r"\to", "↔": r"\leftrightarrow", "≤": r"\leq", "≥": r"\geq", "≈": r"\approx"}
 # Omicron has no command: it looks like an o.
-LETTERS = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
-NAMES = (
+GREEK_LETTERS = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+GREEK_NAMES = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
-MATHS |= {letter: rf"\{name}" for letter, name in zip(LETTERS, NAMES.split(), strict=True)}
+for letter, name in zip(GREEK_LETTERS, GREEK_NAMES.split(), strict=True):
+    MATHS[letter] = rf"\{name}"
 SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"}
 SPECIAL |= {letter: f"${text}$" for letter, text in MATHS.items()}
 SPECIAL |= QUOTATION_MARKS
@@ -106,8 +107,9 @@ def format_latex_table(name: str, title: str, grid: Grid, notes: list[str]) -> s
 def _join_latex_row(texts: list[str]) -> str:
     """Join the cells of a row, which are escaped, and end it."""
     row = " & ".join(texts) + r" \\"
-    # After the end of the row before, LaTeX would take these for an argument of its command.
-    return f"{{}}{row}" if row.startswith(("[", "*")) else row
+    if row.startswith(("[", "*")):  # LaTeX would read it as an argument of the \\ before
+        row = f"{{}}{row}"
+    return row
 
 
 def _format_latex_row(line: Line, published: list[bool]) -> list[str]:
