@@ -14,10 +14,10 @@ rule fetch:
         file=update(SOURCE.path),
         # The manifest: checksum and origin. Other rules depend on it, since it is small.
         manifest=SOURCE.manifest,
-    wildcard_constraints:
-        source=PATTERNS.missing_sources,
     log:
         "results/downloads/logs/{source}.log",
+    wildcard_constraints:
+        source=PATTERNS.missing_sources,
     conda:
         ENVIRONMENT
     resources:
