@@ -9,16 +9,18 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / ".ci/run"
+SCRIPTS = [SCRIPT, ROOT / ".ci/lint", ROOT / ".ci/steps"]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yaml"))
 
 
 def function(name: str) -> str:
-    """A function of .ci/run."""
-    return re.search(rf"^{name}\(\) {{.*?^}}$", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)[0]
+    """A function of a script in .ci."""
+    text = "\n".join(script.read_text() for script in SCRIPTS)
+    return re.search(rf"^{name}\(\) {{.*?^}}$", text, re.MULTILINE | re.DOTALL)[0]
 
 
 def call(name: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Call a function of .ci/run in a folder, with nothing but git to be found."""
+    """Call a function of a script in .ci in a folder, with nothing but git to be found."""
     words = f"{function('leave_out')}\n{function(name)}\n{name}"
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
@@ -61,6 +63,24 @@ def test_slurm_is_not_left_out_on_a_server():
     assert len(left_out) == 2
     for line in left_out:
         assert re.search(r'^ +leave_out ".*" \|\| +failed\+=\(SLURM\)$', line), line
+
+
+def test_all_steps_run_and_the_failed_ones_are_named(tmp_path: Path):
+    words = f"""
+        . {ROOT}/.ci/steps
+        step "first" false
+        step "second" echo done
+        step "third" test "" = "a"
+        printf '%s\\n' "${{failed[@]}}"
+    """
+    said = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True).stdout
+    assert "done" in said.splitlines()
+    assert said.splitlines()[-2:] == ["first", "third"]
+
+
+def test_the_linters_run_before_everything_that_takes_long():
+    steps = [line for line in SCRIPT.read_text().splitlines() if line.startswith("step ")]
+    assert steps.index('step "lint" .ci/lint') < steps.index('step "demo" to_its_end')
 
 
 def test_the_server_has_the_whole_history_and_says_that_it_is_one():

@@ -272,7 +272,7 @@ TEXT = tracked(
         "Snakefile",
         "reproduce",
         "run_tests",
-        ".ci/run",
+        ".ci/*",
         "envs/make_venv",
         "config.yaml",
         "profiles/**/*.yaml",
