@@ -39,7 +39,7 @@ RUN = {
 
 def of(rule: str, **wildcards: str) -> Fingerprint | None:
     return fingerprint_workflow_job(
-        load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards}
+        load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo"} | wildcards
     )
 
 
@@ -92,6 +92,13 @@ def test_what_is_written_on_a_page_is_given_with_its_titles_and_caption():
     assert table["paper"] == title and table["titles"]["cogs"] == catalogue.tasks["cogs"].title
     assert table["caption"] == (ROOT / f"papers/{paper}/captions/table1.rst").read_text().strip()
     assert of("claims").spec["titles"][paper] == title
+
+
+def test_a_table_is_given_the_titles_of_the_data_of_pre_trainings():
+    """Its notes name them."""
+    tasks = load_catalogue(ROOT).tasks
+    titles = of("table", scale="small", paper="carma", display="table-accuracy").spec["titles"]
+    assert titles["text-bpe-4k"] == tasks["text-bpe-4k"].title
 
 
 @pytest.mark.parametrize("shown", ["table5", "table6"])

@@ -3,7 +3,6 @@ and HTML.
 """
 
 import argparse
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -94,13 +93,13 @@ def select_runs(catalogue: Catalogue, display: Display, args: argparse.Namespace
 def write_display_record(
     catalogue: Catalogue,
     display: Display,
-    runs: Iterable[Run],
+    runs: list[Run],
     args: argparse.Namespace,
     files: TableFiles | FigureFiles,
     **content: Any,
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
-    fingerprint = fingerprint_display(catalogue, args.paper, args.display)
+    fingerprint = fingerprint_display(catalogue, args.paper, args.display, runs, args.scale)
     write_record(
         files.record,
         fingerprint,

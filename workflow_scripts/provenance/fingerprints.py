@@ -9,15 +9,22 @@ from typing import Any
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
-from workflow_scripts.config.displays import read_caption, select_published_rows
+from workflow_scripts.config.displays import (
+    read_caption,
+    select_display_runs,
+    select_published_rows,
+)
 from workflow_scripts.config.requested import list_paper_runs, select_claim
 from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import list_ancestors
 from workflow_scripts.provenance.code import PACKAGE
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
 
-def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerprint:
-    """Fingerprint a table or a figure. The scores that it shows are input files."""
+def fingerprint_display(
+    catalogue: Catalogue, paper: str, name: str, runs: Iterable[Run], scale: str
+) -> Fingerprint:
+    """Fingerprint a table or a figure that shows `runs`. Their scores are input files."""
     display = catalogue.papers[paper].displays[name]
     spec = {"entry": display.make_json(), "caption": read_caption(catalogue, paper, name)}
     if isinstance(display, FigureDisplay):
@@ -35,6 +42,10 @@ def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerpr
     for part in (*display.rows, *display.columns):
         if part.task in catalogue.tasks:  # an audit's may be `all`
             titles[part.task] = catalogue.tasks[part.task].title
+    # Notes under a table name the data of pre-trainings, too.
+    one_of_each = {run.variant_key: run for run in runs}.values()
+    for ancestor in list_ancestors(catalogue, one_of_each, scale):
+        titles[ancestor.task] = catalogue.tasks[ancestor.task].title
     spec["titles"] = titles
     return Fingerprint(spec, (f"{PACKAGE}.reporting.tables.table",))
 
@@ -87,5 +98,9 @@ def fingerprint_report_job(
             runs += list_paper_runs(catalogue, config, paper, scale)
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
-        return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
+        paper, name, scale = wildcards["paper"], wildcards["display"], wildcards["scale"]
+        display = catalogue.papers[paper].displays[name]
+        requested = list_paper_runs(catalogue, config, paper, scale)
+        shown = select_display_runs(display, requested)
+        return fingerprint_display(catalogue, paper, name, shown, scale)
     return None
