@@ -36,6 +36,7 @@ from tests.training.toy import (
     record_files,
     run_main,
 )
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_csv
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import ScoreKey
@@ -351,6 +352,13 @@ def test_killed_interventions_continue_to_the_same_bytes(place, tmp_path):
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert choose_blocks(count, wanted) == blocks
+
+
+@pytest.mark.parametrize("blocks", ["all", 1, 5])
+def test_one_block_has_none_before_which_words_are_pooled(blocks):
+    with pytest.raises(UserError, match=r"has only block 0; set intervention\.blocks to \[0\]"):
+        choose_blocks(1, blocks)
+    assert choose_blocks(1, [0]) == [0]
 
 
 @pytest.mark.parametrize("count", [2, 3, 7, 12, 30])

@@ -63,9 +63,11 @@ def write_tables() -> None:
     of their cells.
     """
     for table in make_committed_tables():
+        name = f"{table.paper}/{table.name}"
+        if table.differing_words:
+            write_words(REFERENCE / f"tables/{name}.md", table.made.files["md"])
         if not (table.differing or table.differing_texts) or not table.has_numbers:
             continue
-        name = f"{table.paper}/{table.name}"
         assert not table.unknown, (
             f"{name}: {table.differing} differ; ./reproduce makes it: the scores of {table.unknown} are not here"
         )
@@ -73,6 +75,20 @@ def write_tables() -> None:
             file = REFERENCE / f"tables/{name}.{suffix}"
             file.write_text(table.made.files[suffix], encoding="utf-8")
             print(file.relative_to(ROOT))
+
+
+def write_words(file: Path, made: str) -> None:
+    """Write title and first note of a table as `made` has them into its Markdown."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    made_lines = made.splitlines()
+    lines[0] = made_lines[0]
+    lines[find_first_note(lines)] = made_lines[find_first_note(made_lines)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(file.relative_to(ROOT))
+
+
+def find_first_note(lines: list[str]) -> int:
+    return next(number for number, line in enumerate(lines) if line.startswith("- "))
 
 
 def write_latex() -> None:

@@ -232,6 +232,7 @@ def verify_tables(restored: RestoredExport) -> list[Fault]:
     equal = unknown = tables = 0
     for table in compare_tables(restored):
         unknown += len(table.unknown)
+        faults += table.list_word_faults()
         if not table.has_numbers:
             continue
         tables += 1

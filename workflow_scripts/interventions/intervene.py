@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import Score, make_scores
@@ -226,9 +227,15 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
 
     They are those of a list as it is, "all" but block 0, or a number of them, evenly spaced from
     block 1 to the last one. A larger number than the model has is "all"; of 1 it is block 1.
+    Raises UserError for a model of one block, unless a list names it.
     """
     if isinstance(blocks, list):
         return blocks
+    if count == 1:
+        raise UserError(
+            "CAP pools before block 1 or later ones, but the model has only block 0; "
+            "set intervention.blocks to [0] to pool the embeddings"
+        )
     if not isinstance(blocks, int) or blocks >= count - 1:
         return list(range(1, count))
     if blocks == 1:

@@ -268,6 +268,21 @@ def test_a_changed_number_of_the_paper_in_a_table_is_an_error(
     assert said in error
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [("title", "## Table 4:", "## Table 5:"), ("note", "\n- ", "\n- Not so: ")],
+)
+def test_a_changed_title_or_note_of_a_table_is_an_error(checkout, capsys, name, before, after):
+    path = checkout / "results/reference/small/tables/carma/table4.md"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+    assert main(["verify", "results/reference/small"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"carma/table4.md: its {name} is not that of papers/carma/displays.yaml" in error
+
+
 @pytest.mark.faults
 def test_a_changed_number_of_the_paper_of_a_claim_is_an_error(checkout, capsys):
     edit_rows(
@@ -364,7 +379,7 @@ def test_scores_under_interventions_are_described_as_what_they_are(checkout, cap
     text = " ".join(capsys.readouterr().out.split())
     assert f" metric {metric} left CARMA: cell " in text
     # Right answers would not help: the answers under the intervention are not there.
-    assert " from scores only: of gains, interventions and analyses no single answers are" in text
+    assert " from scores only: those of interventions, analyses and gains are not rec" in text
     assert "./reproduce" not in text
 
 

@@ -332,9 +332,7 @@ def describe_origin(claim: CheckedClaim) -> list[str]:
     if claim.rescored.has_all_values(claim.outcome):
         return ["✓ these scores were computed again from the committed predictions"]
     if not _is_of_predictions(claim.outcome):
-        return [
-            "from scores only: of gains, interventions and analyses no single answers are committed"
-        ]
+        return ["from scores only: those of interventions, analyses and gains are not recomputed"]
     lines = []
     for task, reason in sorted(claim.rescored.unanswered.items()):
         lines += describe_unanswered(task, reason, claim.scale)

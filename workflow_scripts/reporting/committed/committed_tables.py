@@ -17,6 +17,7 @@ from workflow_scripts.reporting.committed.restoring import (
     write_manifests,
 )
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, WITHHELD
+from workflow_scripts.reporting.tables.markdown_text import parse_table_text
 from workflow_scripts.reporting.tables.table import RenderedTable, make_table
 
 # What a table shows of our number, and next to it.
@@ -34,12 +35,12 @@ CellRow = dict[str, str]  # of a table's CSV
 class ComparedTable:
     """A table of an export next to the same table made from the export's scores.
 
-    differing: cells that differ. unknown: cells of whose scores none is in the export. texts: the
-    content of its files by their ending, without those that are not there.
+    texts: the content of its files by their ending, without those that are not there.
     """
 
     paper: str
     name: str
+    display: TableDisplay
     made: RenderedTable
     committed: dict[CellPlace, CellRow]
     expected: dict[CellPlace, CellRow]
@@ -84,6 +85,22 @@ class ComparedTable:
                 endings.append(ending)
         return endings
 
+    @property
+    def differing_words(self) -> list[str]:
+        """Which words of the Markdown are not those of displays.yaml: `title`, `note`, or none.
+
+        Notes on the data and the tests are left out: they need the data.
+        """
+        if "md" not in self.texts:
+            return []
+        title, notes = parse_table_text(self.texts["md"])
+        names = []
+        if not title.startswith(f"{self.display.source}: {self.display.title} ("):
+            names.append("title")
+        if self.display.note and self.display.note.strip() not in notes:
+            names.append("note")
+        return names
+
     def count_equal(self) -> int:
         """Return the number of cells with a number that are equal."""
         other = {*self.unknown, *self.differing}
@@ -106,6 +123,14 @@ class ComparedTable:
                     texts.append(f"{name} is {is_now}, by the scores {expected[name] or 'empty'}")
             cell = "/".join((self.name, *place))
             faults.append(Fault(f"{self.paper}/{cell}", ", ".join(texts)))
+        return faults
+
+    def list_word_faults(self) -> list[Fault]:
+        """Return a fault for a title or a note that is not that of displays.yaml."""
+        faults = []
+        for name in self.differing_words:
+            text = f"its {name} is not that of papers/{self.paper}/displays.yaml"
+            faults.append(Fault(f"{self.paper}/{self.name}.md", text))
         return faults
 
     def _describe_text(self, ending: str) -> Fault:
@@ -140,7 +165,7 @@ def compare_tables(restored: RestoredExport) -> Iterator[ComparedTable]:
             for file in (files.markdown, files.latex):
                 if file.exists():
                     texts[file.suffix.removeprefix(".")] = file.read_text(encoding="utf-8")
-            yield ComparedTable(paper, name, made, committed, expected, texts)
+            yield ComparedTable(paper, name, display, made, committed, expected, texts)
 
 
 def read_committed_cells(table: TableFiles) -> dict[CellPlace, CellRow]:
