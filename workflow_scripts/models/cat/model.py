@@ -6,6 +6,7 @@ next layer. `CatModel` is a Hugging Face model like `BertModel`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,8 +16,8 @@ from transformers import AutoConfig, AutoModel, BertConfig
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer, BertPreTrainedModel
+from transformers.utils.generic import ModelOutput
 
 from workflow_scripts.models.cat.settings import Settings
 from workflow_scripts.models.encoder.model import (
@@ -190,6 +191,10 @@ class CatOutput(ModelOutput):
     @property
     def readouts(self) -> dict[str, Tensor]:
         """States that tasks may read: `mix`, `cont` and `comp`."""
+        # The library wants None as default, and CatModel gives all three.
+        assert self.last_hidden_state is not None
+        assert self.contextual is not None
+        assert self.compositional is not None
         return {"mix": self.last_hidden_state, "cont": self.contextual, "comp": self.compositional}
 
 
@@ -258,7 +263,9 @@ class CatModel(BertPreTrainedModel):
 
 def build(settings: Settings, vocabulary: int) -> CatModel:
     """Build an encoder with random float32 weights, in training mode, without heads."""
-    return build_from_config(build_cat_config(settings, vocabulary))
+    model = build_from_config(build_cat_config(settings, vocabulary))
+    assert isinstance(model, CatModel)  # registered below for a CatConfig
+    return model
 
 
 def load_model(folder: Path, settings: Settings) -> CatModel:
@@ -266,7 +273,9 @@ def load_model(folder: Path, settings: Settings) -> CatModel:
 
     Raises UserError.
     """
-    return load_with_config(folder, settings, build_cat_config)
+    model = load_with_config(folder, settings.family, partial(build_cat_config, settings))
+    assert isinstance(model, CatModel)
+    return model
 
 
 AutoConfig.register("cat", CatConfig, exist_ok=True)

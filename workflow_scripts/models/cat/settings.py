@@ -15,7 +15,8 @@ class Settings(EncoderSettings):
     """
 
     readouts: ClassVar[tuple[str, ...]] = ("mix", "cont", "comp")
-    family: Literal["cat"] = "cat"
+    # Not an encoder's family; the code that tells those apart is never given these settings.
+    family: Literal["cat"] = "cat"  # pyright: ignore[reportIncompatibleVariableOverride]
     readout: Literal["last", "mix", "cont", "comp"] = "mix"
     codes: AtLeastOne = 1000  # of each codebook but the last (official code: 768)
     last_codes: AtLeastOne = 3152  # one for each sememe

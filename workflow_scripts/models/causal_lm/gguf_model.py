@@ -144,6 +144,8 @@ def list_llama_tensors(config: LlamaConfig) -> dict[str, ModelTensor]:
     """List the tensors of a Llama with tied embeddings by their names in the file."""
     width = config.hidden_size
     inner = config.intermediate_size
+    assert config.num_key_value_heads is not None  # `make_config` sets both
+    assert config.head_dim is not None
     keys = config.num_key_value_heads * config.head_dim
     shapes = {
         "attn_norm": (width,),
@@ -229,13 +231,14 @@ def make_tokenizer(gguf: Gguf, size: int) -> Tokenizer:
             "fetch it again"
         )
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    merges = [tuple(merge.split(" ")) for merge in read_texts(gguf, "tokenizer.ggml.merges")]
-    for merge in merges:
-        if len(merge) != 2 or not {*merge, "".join(merge)} <= vocabulary.keys():
+    merges = []
+    for merge in read_texts(gguf, "tokenizer.ggml.merges"):
+        parts = merge.split(" ")
+        if len(parts) != 2 or not {*parts, "".join(parts)} <= vocabulary.keys():
             raise UserError(
-                f"{gguf.path}: tokenizer.ggml.merges has {' '.join(merge)!r:.50}; "
-                "fetch the file again"
+                f"{gguf.path}: tokenizer.ggml.merges has {merge!r:.50}; fetch the file again"
             )
+        merges.append((parts[0], parts[1]))
     tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=merges))
     tokenizer.pre_tokenizer = Sequence(
         [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]

@@ -1,6 +1,7 @@
 """Causal language models of four Hugging Face families, with random weights or of a folder."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -57,9 +58,11 @@ def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
-        model, report = AutoModelForCausalLM.from_pretrained(
+        loaded = AutoModelForCausalLM.from_pretrained(
             folder, config=config, output_loading_info=True, **FROM_FOLDER
         )
+        # The declared type is that without `output_loading_info`.
+        model, report = cast("tuple[PreTrainedModel, dict[str, Any]]", loaded)
     check_loaded(model, report, folder)
     return model.train()
 

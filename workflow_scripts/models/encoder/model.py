@@ -5,6 +5,7 @@ model.safetensors of a folder may also contain the weights of heads.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,14 @@ def build_encoder_config(settings: Settings, vocabulary: int) -> PretrainedConfi
     """Return the family's configuration with the sizes of `settings` and this vocabulary size."""
     if settings.family == "distilbert":
         return DistilBertConfig(
-            **map_sizes(settings, vocabulary),
+            n_layers=settings.layers,
+            n_heads=settings.heads,
+            dim=settings.width,
+            hidden_dim=settings.feed_forward,
+            vocab_size=vocabulary,
+            max_position_embeddings=settings.positions,
             pad_token_id=PAD,
             initializer_range=settings.deviation,
-            hidden_dim=settings.feed_forward,
             dropout=settings.dropout,
             attention_dropout=settings.dropout,
         )
@@ -81,7 +86,8 @@ def load_model(folder: Path, settings: Settings) -> PreTrainedModel:
 
     Raises UserError.
     """
-    return load_with_config(folder, settings, build_encoder_config)
+    build_config = partial(build_encoder_config, settings)
+    return load_with_config(folder, settings.family, build_config, settings.first_layers)
 
 
 def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
@@ -92,19 +98,22 @@ def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
 
 
 def load_with_config(
-    folder: Path, settings: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
+    folder: Path,
+    family: str,
+    build_config: Callable[[int], PretrainedConfig],
+    first_layers: int | None = None,
 ) -> PreTrainedModel:
     """Load the encoder of a folder, float32, without a pooler, in training mode.
 
-    Its dropout is that of `build_config(settings, vocabulary)`, with the vocabulary size of the
-    folder. Raises UserError if the folder has no such model, or a broken one, or fewer layers than
-    are to be kept.
+    Its dropout is that of `build_config(vocabulary)`, with the vocabulary size of the folder.
+    first_layers: how many layers are kept; None: all. Raises UserError if the folder has no model
+    of the family, or a broken one, or fewer layers than are to be kept.
     """
     with report_read_errors(folder):
-        config = read_model_config(folder, settings.family)
-        if settings.first_layers:
-            keep_first_layers(config, settings.first_layers, folder)
-        configured = build_config(settings, config.vocab_size)
+        config = read_model_config(folder, family)
+        if first_layers:
+            keep_first_layers(config, first_layers, folder)
+        configured = build_config(config.vocab_size)
         for name in DROPOUTS:
             if hasattr(configured, name):
                 setattr(config, name, getattr(configured, name))
@@ -182,8 +191,9 @@ def extract_vocabulary(tokenizer: Tokenizer, file: Path) -> Vocabulary:
 def find_special_tokens(tokenizer: Tokenizer, file: Path) -> tuple[SpecialTokens, int]:
     """Return the special tokens of a tokenizer, and the id of a masked word. Raises UserError."""
     for names, separators in SPECIAL.items():
-        ids = [tokenizer.token_to_id(name) for name in names]
-        if None in ids:
+        found = [tokenizer.token_to_id(name) for name in names]
+        ids = [token for token in found if token is not None]
+        if len(ids) < len(names):
             continue
         pad, cls, sep, mask = ids
         if separators == 1 and pad != PAD:

@@ -79,7 +79,7 @@ class EncoderLayer(nn.Module):
         )
         self.dropout = Dropout(settings.dropout)
         self.norm = nn.LayerNorm(settings.width)
-        self.feed_forward = FeedForward(settings)
+        self.feed_forward: nn.Module = FeedForward(settings)  # LRF takes it out of the layer
 
     def compute_attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
         """Return the self-attention weights [N, heads, S, S] of states [S, N, d].
@@ -138,7 +138,7 @@ class LayerCache:
 
         Returns keys and values of all positions so far, views of the cache.
         """
-        if self.key is None:
+        if self.key is None or self.value is None:  # both are, or neither
             self.key = key.new_empty(FIRST_CAPACITY, *key.shape[1:])
             self.value = value.new_empty(FIRST_CAPACITY, *value.shape[1:])
         elif self.length == self.key.size(0):
@@ -200,7 +200,7 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.self_norm = nn.LayerNorm(settings.width)
         self.cross_norm = nn.LayerNorm(settings.width)
-        self.feed_forward = FeedForward(settings)
+        self.feed_forward: nn.Module = FeedForward(settings)  # LRF takes it out of the layer
 
     def start_cache(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
         """Return a new cache with projected keys and values of the encoder's output, [S, ., d]."""

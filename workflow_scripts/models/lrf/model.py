@@ -4,12 +4,14 @@ Fuse-attention comes before the feed-forward part of a layer.
 """
 
 from contextlib import ExitStack
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from workflow_scripts.models.layers.attention import make_projections
 from workflow_scripts.models.layers.dropout import Dropout
+from workflow_scripts.models.layers.layer_list import LayerList
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -18,6 +20,8 @@ from workflow_scripts.models.layers.transformer import (
 )
 from workflow_scripts.models.lrf.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, Seq2Seq
+
+PlainLayer = TypeVar("PlainLayer", EncoderLayer, DecoderLayer)
 
 
 class FuseAttention(nn.Module):
@@ -120,10 +124,10 @@ class FuseSublayer(nn.Module):
         return self.norm(states + change)
 
 
-class FusedLayer(nn.Module):
+class FusedLayer(nn.Module, Generic[PlainLayer]):
     """Layer of the plain Transformer, before its feed-forward part fuse-attention (if not None)."""
 
-    def __init__(self, layer: EncoderLayer | DecoderLayer, fuse: FuseSublayer | None):
+    def __init__(self, layer: PlainLayer, fuse: FuseSublayer | None):
         super().__init__()
         self.layer = layer
         self.fuse = fuse
@@ -131,11 +135,10 @@ class FusedLayer(nn.Module):
         self.feed_forward = layer.feed_forward
         layer.feed_forward = nn.Identity()
 
-    def start_cache(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
-        """Return a new cache with projected keys and values of the encoder's output, [S, ., d].
-
-        For a decoder's layer alone; see DecoderLayer.
-        """
+    def start_cache(
+        self: "FusedLayer[DecoderLayer]", memory_key: Tensor, memory_value: Tensor
+    ) -> LayerCache:
+        """Return a new cache with projected keys and values of the encoder's output, [S, ., d]."""
         return self.layer.start_cache(memory_key, memory_value)
 
     def forward(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
@@ -157,33 +160,40 @@ class FusedTransformer(Seq2Seq):
     """
 
     settings: Settings
+    encoder: "LayerList[FusedLayer[EncoderLayer]]"
+    decoder: "LayerList[FusedLayer[DecoderLayer]]"
 
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__(settings, source_vocabulary, target_vocabulary)
         # Initialised after the plain Transformer's weights, so that both models share these for an
-        # equal seed.
+        # equal seed. Until then `encoder` and `decoder` have the plain layers.
         shared = None
         if settings.fuse_shared:
             shared = self._make_fuse_sublayer(settings.width, settings.heads)
-        self.encoder = self._build_fused_layers(self.encoder, "encoder", shared)
-        self.decoder = self._build_fused_layers(self.decoder, "decoder", shared)
+        self.encoder = self._build_fused_layers(self.encoder, EncoderLayer, "encoder", shared)
+        self.decoder = self._build_fused_layers(self.decoder, DecoderLayer, "decoder", shared)
 
     def _build_fused_layers(
-        self, layers: nn.ModuleList, side: str, shared: FuseSublayer | None
-    ) -> nn.ModuleList:
-        """Wrap the layers of a side, with fuse-attention if `fuse_in` has the side.
+        self,
+        plain: nn.ModuleList,
+        kind: type[PlainLayer],
+        side: str,
+        shared: FuseSublayer | None,
+    ) -> "LayerList[FusedLayer[PlainLayer]]":
+        """Wrap the plain layers of a side, with fuse-attention if `fuse_in` has the side.
 
-        shared: the sub-layer of all layers; without one each layer gets its own.
+        kind: their class. shared: the sub-layer of all layers; without one each layer gets its own.
         """
-        wrapped = nn.ModuleList()
-        for layer in layers:
+        wrapped: list[FusedLayer[PlainLayer]] = []
+        for layer in plain:
+            assert isinstance(layer, kind)
             fuse = None
             if self.settings.fuse_in in ("both", side):
                 fuse = shared
                 if fuse is None:
                     fuse = self._make_fuse_sublayer(self.settings.width, self.settings.heads)
             wrapped.append(FusedLayer(layer, fuse))
-        return wrapped
+        return LayerList(wrapped)
 
     def _make_fuse_sublayer(self, width: int, heads: int, pretrained: bool = False) -> FuseSublayer:
         """Make a sub-layer for states of this width, by the settings `fuse_*`.

@@ -5,6 +5,7 @@ The layers of both have fuse-attention.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
+from transformers.models.roberta.modeling_roberta import RobertaLayer
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.hugging_face import (
@@ -21,6 +23,7 @@ from workflow_scripts.models.hugging_face import (
     report_read_errors,
 )
 from workflow_scripts.models.layers.attention import MultiHeadAttention
+from workflow_scripts.models.layers.layer_list import LayerList
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.settings import Settings
@@ -41,13 +44,12 @@ class RobertaTransformer(FusedTransformer):
     sentence. The encoder adds <s> before them.
     """
 
-    settings: Settings
     capturable = False  # transformers looks at the values of the padding mask
 
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__(settings, source_vocabulary, target_vocabulary)
         del self.source_embedding
-        self.encoder = nn.ModuleList()
+        self.encoder = LayerList()
         width = settings.encoder_width
         config = RobertaConfig(
             vocab_size=source_vocabulary,
@@ -84,7 +86,9 @@ class RobertaTransformer(FusedTransformer):
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
         added = added.masked_fill(mask, torch.finfo(states.dtype).min)
         outputs = [states]
-        for number, layer in enumerate(self.roberta.encoder.layer):
+        # The library's list does not say of which class its layers are.
+        layers = cast("LayerList[RobertaLayer]", self.roberta.encoder.layer)
+        for number, layer in enumerate(layers):
             attended = layer.attention(outputs[-1], added)[0]
             if self.encoder_fuse:
                 attended = attended + self.encoder_fuse[number](attended, outputs)
@@ -144,7 +148,8 @@ class Pieces:
     def list_pieces(self) -> list[str]:
         """Return the pieces in the order of our ids."""
         size = self.tokenizer.get_vocab_size()
-        first, second, *further = [self.tokenizer.id_to_token(index) for index in range(size)]
+        pieces = [self.tokenizer.id_to_token(index) or "" for index in range(size)]
+        first, second, *further = pieces
         return [second, first, *further]
 
     def tokenise(self, table: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.data.token_ids import EOS, PAD, UNK
+from workflow_scripts.models.layers.layer_list import LayerList
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -62,7 +63,7 @@ class SentencePredictor(nn.Module):
 
     def __init__(self, layers: int, settings: Settings, n_codes: int, causal: bool):
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
+        self.layers = LayerList(EncoderLayer(settings) for _ in range(layers))
         self.bias = _make_bias(n_codes, settings.width)
         self.causal = causal
 
@@ -91,7 +92,7 @@ class CrossPredictor(nn.Module):
 
     def __init__(self, layers: int, settings: Settings, n_codes: int):
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
+        self.layers = LayerList(DecoderLayer(settings) for _ in range(layers))
         self.bias = _make_bias(n_codes, settings.width)
 
     def forward(

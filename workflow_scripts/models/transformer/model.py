@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.data.token_ids import PAD
 from workflow_scripts.models.layers.dropout import Dropout
+from workflow_scripts.models.layers.layer_list import LayerList
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -77,8 +78,8 @@ class Seq2Seq(nn.Module):
         self.source_embedding = self._make_embedding(source_vocabulary)
         self.target_embedding = self._make_embedding(target_vocabulary)
         self.dropout = Dropout(settings.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(settings) for _ in range(settings.layers))
+        self.encoder = LayerList(EncoderLayer(settings) for _ in range(settings.layers))
+        self.decoder = LayerList(DecoderLayer(settings) for _ in range(settings.layers))
 
     def _make_embedding(self, vocabulary: int) -> nn.Embedding:
         """Make a table of embeddings with fairseq's initial weights; that of padding is 0."""
