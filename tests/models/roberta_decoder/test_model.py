@@ -200,3 +200,11 @@ def test_a_broken_config_and_broken_or_pickled_weights_are_refused(tmp_path):
         spoil()
         with pytest.raises(UserError, match="cannot be read as a model"):
             model.read_pretrained(tmp_path)
+
+
+def test_its_attention_is_not_analysed():
+    model = make()
+    with pytest.raises(UserError, match="a RoBERTa encoder cannot be analysed; take its runs out"):
+        model.compute_encoder_attention(sentences([3]))
+    with pytest.raises(UserError, match="a RoBERTa encoder cannot be analysed; take its runs out"):
+        model.compute_fusion(sentences([3]), decoder_input([2]))

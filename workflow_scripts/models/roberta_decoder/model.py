@@ -30,6 +30,10 @@ from workflow_scripts.models.roberta_decoder.settings import Settings
 from workflow_scripts.models.transformer.model import EncoderOutput
 
 START = 1  # our id of <s>; RoBERTa's ids of <s> and <pad> are exchanged
+NO_ATTENTION = (
+    "displays.yaml: the attention of a RoBERTa encoder cannot be analysed; "
+    "take its runs out of the analysis' runs"
+)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]  # RoBERTa's first tokens
 
 
@@ -101,6 +105,16 @@ class RobertaTransformer(FusedTransformer):
         It is not tied to the embedding.
         """
         return self.output(states).transpose(0, 1)
+
+    def compute_encoder_attention(self, source: Tensor) -> Tensor:
+        """Raise UserError: the maps of RoBERTa's layers are not implemented."""
+        raise UserError(NO_ATTENTION)
+
+    def compute_fusion(
+        self, source: Tensor, target_in: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Raise UserError: the weights of RoBERTa's layers are not implemented."""
+        raise UserError(NO_ATTENTION)
 
     def read_pretrained(self, folder: Path) -> None:
         """Copy the weights of a folder's model to the encoder.
