@@ -207,4 +207,4 @@ def test_its_attention_is_not_analysed():
     with pytest.raises(UserError, match="a RoBERTa encoder cannot be analysed; take its runs out"):
         model.compute_encoder_attention(sentences([3]))
     with pytest.raises(UserError, match="a RoBERTa encoder cannot be analysed; take its runs out"):
-        model.compute_fusion(sentences([3]), decoder_input([2]))
+        model.compute_fusion(sentences([3]), decoder_input(sentences([2])))
