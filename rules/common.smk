@@ -34,7 +34,7 @@ from workflow_scripts.workflow.result_patterns import (
     VARIANT_NAME,
 )
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
-from workflow_scripts.workflow.snakemake_call import find_own_executor
+from workflow_scripts.workflow.snakemake_call import find_own_executor, find_own_targets
 from workflow_scripts.workflow.spec_files import SpecFiles
 from workflow_scripts.workflow.wildcards import ANY_NAMES
 
@@ -56,6 +56,7 @@ else:
     from workflow_scripts.config.loading import load_catalogue, load_config, name_place
     from workflow_scripts.config.requested import check_named_claims
     from workflow_scripts.workflow.patterns import match_catalogue
+    from workflow_scripts.workflow.cost_groups import make_paper_group
     from workflow_scripts.workflow.job_order import set_priorities
     from workflow_scripts.workflow.job_specs import CatalogueSpecs, write_spec_files
     from workflow_scripts.workflow.earlier_results import EarlierResults, restore_earlier
@@ -89,9 +90,16 @@ JOBS = JobInputs(
     submits_jobs=submits_jobs,
     default_resources=read_default_resources(workflow.resource_settings.default_resources),
 )
+
+
+def list_call_jobs():
+    groups = [make_paper_group(CATALOGUE, CONFIG, paper) for paper in CONFIG.papers]
+    return [job for group in groups for job in group.jobs]
+
+
 # Before Snakemake compares results with what they would be made of.
 if not IN_JOB and workflow.is_main_process:
-    restore_earlier(CONFIG.earlier_bytes, JOBS)
+    restore_earlier(CONFIG.earlier_bytes, JOBS, find_own_targets, list_call_jobs)
 # Resources of jobs on runs, by their names. `gpu` is 1 if the job uses a GPU of this machine:
 # `--resources gpu=N` limits how many of them run at once.
 GPU = JOBS.list_gpu_resources()

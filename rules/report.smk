@@ -133,7 +133,7 @@ rule record_config:
 
 
 # The page of the results, with which ./reproduce ends. After a change of its code or its templates
-# only with `-R page`.
+# only with `-R page`; titles and citations of the papers, and what metrics mean, are a parameter.
 rule page:
     input:
         RESULTS.config,
@@ -143,6 +143,8 @@ rule page:
         f"results/{CONFIG.scale}/logs/page.log",
     conda:
         ENVIRONMENT
+    params:
+        texts=REPORT.digest_page_texts(),
     shell:
         'python -m workflow_scripts page --results "$(dirname {input:q})" > {log:q} 2>&1'
 

@@ -93,6 +93,10 @@ def _run_command(arguments: list[str] | None) -> int:
         parse = options.parse_intermixed_args
     args = parse(arguments[1:])
     try:
+        if command in INNER_COMMANDS and "out" in args:  # it makes a result
+            from workflow_scripts.commands.present_code import read_present_code
+
+            read_present_code()
         if "job_spec" in args:
             from workflow_scripts.commands.named_specs import set_job_spec
 

@@ -14,8 +14,10 @@ from tests.data.file_server import serving
 from tests.reporting.reference import REFERENCE
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.result_folders import ModelFolder, ReleaseFolder
+from workflow_scripts.data.sources import model_release
 from workflow_scripts.reporting.pages.trained_models import write_release
 from workflow_scripts.results import Results, read_checkpoint
 
@@ -219,6 +221,19 @@ def test_a_changed_archive_and_an_unknown_run_are_one_line(release, tmp_path, ca
     (changed / "models.json").write_text(json.dumps(manifest))
     assert main([*command, RUN]) == 1
     assert "'../x.zip' is no name of a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[RUN], ["--list"]])
+def test_the_password_in_the_url_of_a_release_is_not_printed(monkeypatch, capsys, words):
+    monkeypatch.setattr(model_release, "download", refuse_download)
+    command = ["fetch", *words, "--release", "http://user:p@ss@localhost:1/v1"]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert error == "error: http://localhost:1/v1/models.json: HTTP status 404\n"
+
+
+def refuse_download(request, *_) -> None:
+    raise UserError(f"{request.url}: HTTP status 404")
 
 
 def test_without_a_release_it_says_that_none_is_published(monkeypatch, capsys):

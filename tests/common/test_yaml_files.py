@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 
 BILLION_LAUGHS = "a: &a [x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(f'*{before}' for _ in range(9))}]\n"
@@ -45,9 +45,10 @@ def test_aliases_and_merges_are_expanded(tmp_path: Path):
         ("a: [1, 2", ":2: not valid YAML"),
         ("{{ scale }}: 1", ":1: .*a key must be a name or a number"),
         ("? [a]\n: 1", ":1: .*a key must be a name or a number"),
-        ("a: 2026-13-45", "month must be in 1..12"),
-        ("a: !!timestamp x", "not valid YAML"),
-        ("a: " + "9" * 5000, "4300 digits"),
+        ("b: 1\na: 2026-13-45", ":2: .*month must be in 1..12"),
+        ("b: 1\na: !!timestamp x", ":2: not valid YAML"),
+        ("b: 1\na: " + "9" * 5000, ":2: .*4300 digits"),
+        ("b: 1\na: !!int 'x'", ":2: .*invalid literal for int"),
         ("a: \0", "control characters are not allowed"),
         ("a: !!python/object/apply:os.system [exit]", ":1: .*could not determine a constructor"),
         ("a: é", "not UTF-8"),
@@ -58,6 +59,16 @@ def test_other_content_is_one_line(tmp_path: Path, text: str, problem: str):
     with pytest.raises(UserError, match=rf"x.yaml.*{problem}") as error:
         read_yaml(tmp_path / "x.yaml")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["5", "1.5", "-1"])
+def test_a_name_that_is_a_number_is_refused(tmp_path: Path, name: str):
+    (tmp_path / "x.yaml").write_text(f"a: {{5: of an inner key}}\n{name}: {{extends: cogs}}\n")
+    with pytest.raises(UserError, match=rf"x.yaml:2: the name {name} is a number; put it in quote"):
+        read_yaml_mapping(tmp_path / "x.yaml")
+    assert read_yaml(tmp_path / "x.yaml")["a"] == {5: "of an inner key"}
+    (tmp_path / "x.yaml").write_text(f"'{name}': {{extends: cogs}}\n")
+    assert read_yaml_mapping(tmp_path / "x.yaml") == {name: {"extends": "cogs"}}
 
 
 def test_plain_values_are_what_people_read(tmp_path: Path):

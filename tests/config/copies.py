@@ -31,6 +31,16 @@ def name_planned_seeds(content: dict, seeds: list[int]) -> None:
                 entry["seeds"][scale] = seeds
 
 
+def remove_plans(paper: Path) -> None:
+    """Remove the analysis plans of a paper, and the units of its claims, which follow from them."""
+    (paper / "analysis_plan.yaml").unlink(missing_ok=True)
+    shutil.rmtree(paper / "plans", ignore_errors=True)
+    edit(
+        paper / "claims.yaml",
+        lambda content: [claim.pop("unit", None) for claim in content["claims"]],
+    )
+
+
 def add_rule(copy: Path, file: str, entry: str, **rule: object) -> None:
     """Append a rule to an entry of the catalogue; it wins over all that the entry has."""
     edit(

@@ -45,6 +45,19 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
             assert 0.3 < power.reproduced + power.not_reproduced <= 1
 
 
+def test_a_published_chance_is_above_that_of_equal_sides():
+    chance = {"measure": "superiority", "margin": 0.5, "smallest": 0.75}
+    assert plan({"claim": "one", "published": 1.0, **chance}).primary[0].published == 1.0
+    with pytest.raises(ValidationError, match=r"published is 0\.5, but the effect of equal sides"):
+        plan({"claim": "one", "published": 0.5, **chance})
+
+
+@pytest.mark.parametrize("quantile", [1.5, 1.0, 0.0, -1.0])
+def test_a_written_quantile_is_a_share(quantile: float):
+    with pytest.raises(ValidationError, match=r"quantile\n.* should be (less|greater) than"):
+        plan(rates("one", [*range(101, 107)], 0.6), quantile=quantile)
+
+
 @pytest.mark.parametrize(
     ("n", "smallest", "possible"),
     [(5, 0.5, False), (5, 0.57, True), (8, 0.5, True), (8, 0.4, False)],

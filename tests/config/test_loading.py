@@ -42,6 +42,12 @@ from workflow_scripts.config.requested import list_requested_runs
             "key 'papers' is ['carma', 'carma']; carma is listed twice",
         ),
         ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 is listed twice"),
+        (
+            {"papers": ["lrf/table-cogs"]},
+            "key 'papers' names 'lrf/table-cogs'; write lrf, the whole paper; --claim takes "
+            "<paper>/<claim>",
+        ),
+        ({5: "x"}, "config.yaml: unknown key '5'; settings of trainings are in catalogue/"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(content: dict, message: str):
@@ -70,6 +76,10 @@ def test_a_strange_key_hides_no_other_problem():
         (
             "papers=[] papers=[carma,carma]",
             "--papers: ['carma', 'carma']; carma is listed twice; remove one",
+        ),
+        (
+            "papers=[] papers=[lrf/x]",
+            "--papers: no paper 'lrf/x'; write lrf, the whole paper; --claim takes <paper>/<claim>",
         ),
         ("papers=[carmaa]", "--config papers: no paper 'carmaa'; did you mean 'carma'?"),
         (

@@ -1,5 +1,4 @@
 import json
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ import pytest
 import yaml
 
 from tests.config.as_json import resolve_run
-from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit, name_planned_seeds
+from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit, name_planned_seeds, remove_plans
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -91,13 +90,12 @@ def plan(
     `names_measure`: the plan has the measure, not the claim.
     """
     folder = copy / "papers/sq_transformer"
-    shutil.rmtree(folder / "plans", ignore_errors=True)
+    remove_plans(folder)
     claim = {
         "claim": "a-planned-one",
         "statement": "",
         "source": "",
         "relation": "greater",
-        "unit": "points",
         **CELLS,
     }
     if names_measure:
@@ -222,10 +220,6 @@ def test_superiority_is_named_in_the_plan_and_needs_no_spread_there(copy: Path):
     """In claims.yaml alone it would leave the plan's null at 0 in place of 0.5."""
     chance = {"published": 1.0, "margin": 0.5, "smallest": 0.75}
     plan(copy, measure="superiority", names_measure=True, spread=None, **chance)
-    edit(
-        copy / "papers/sq_transformer/claims.yaml",
-        lambda content: content["claims"][-1].pop("unit"),
-    )
     read_catalogue.cache_clear()
     claim = load_catalogue(copy).papers["sq_transformer"].claims_by_name["a-planned-one"]
     assert (claim.measure, claim.unit) == ("superiority", "chance")
@@ -290,8 +284,7 @@ def test_a_variant_that_no_claim_compares_has_the_seeds_of_the_only_plan():
 
 def test_planned_seeds_without_a_plan_are_one_line(copy: Path):
     folder = copy / "papers/lrf"
-    (folder / "analysis_plan.yaml").unlink()
-    shutil.rmtree(folder / "plans")
+    remove_plans(folder)
     read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         load_catalogue(copy)
@@ -485,4 +478,5 @@ def test_seeds_that_another_paper_does_not_plan_are_one_line(
     config = Config.model_validate({"scale": "small", "papers": ["lrf"]})
     with pytest.raises(UserError, match=problem) as raised:
         list_requested_runs(load_catalogue(copy), config)
-    assert str(raised.value).startswith(f"{file}: ")
+    line = file.read_text().partition(f"planned: {planner}")[0].count("\n") + 1
+    assert str(raised.value).startswith(f"{file}:{line}: ")

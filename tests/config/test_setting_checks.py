@@ -1,5 +1,7 @@
 """All lines that `lint` prints about a method in a file that the user has added."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,74 @@ def test_a_name_of_a_model_that_is_no_text_is_one_line(copy: Path):
     (problem,) = find_problems(copy)
     assert problem.startswith(f"{MINE}:4: mine: settings of scan-jump-x2/mine/default: key ")
     assert problem.endswith("key 'model.name' is ['lrf']; did you mean 'lrf'?")
+
+
+def test_a_method_that_only_extends_another_has_all_its_variants(copy: Path):
+    """One of them is right on SCAN at small alone, where a paper asks for that of the base."""
+    (copy / MINE).write_text("mine: {extends: transformer, title: Mine}\n")
+    assert find_problems(copy) == []
+    read_catalogue.cache_clear()
+    request(copy, "demo", "cogs")
+    assert find_problems(copy) == []
+
+
+def test_a_list_may_select_a_variant_without_the_one_that_it_extends(copy: Path):
+    (copy / MINE).write_text("mine: {extends: sq-transformer, title: Mine, variants: [srl-vq]}\n")
+    assert find_problems(copy) == []
+    methods = read_catalogue(str(copy), os.getcwd()).methods
+    assert list(methods["mine"].variants) == ["srl-vq"]
+    base = methods["sq-transformer"].variants["srl-vq"]
+    assert methods["mine"].variants["srl-vq"] == base
+    assert [block.place.entry[-1] for block in base.blocks] == ["srl", "srl-vq"]
+
+
+def test_candidates_of_a_method_are_refused_since_all_methods_on_a_task_share_them(copy: Path):
+    interventions = "{split: valid, poolings: [max], candidates: {top: 1}}"
+    variant = f"{{title: x, init: {{method: gpt2-small}}, intervention: {interventions}}}"
+    (copy / MINE).write_text(
+        f"mine:\n  extends: gpt2-small\n  title: Mine\n  variants:\n    ft: {variant}\n"
+    )
+    where = f"{MINE}:5: mine.variants.ft"
+    rule = "has no effect here: all methods on a task share it; set it in catalogue/tasks, in an "
+    assert find_problems(copy) == [
+        f"{where}: key 'intervention.{key}' {rule}entry that extends the task"
+        for key in ("split", "candidates")
+    ]
+
+
+def test_a_method_of_another_kind_is_named_once_with_the_experiment(copy: Path):
+    for scale in ("demo", "small"):
+        entry = {"task": "cogs", "ours": {"bert": ["ft"]}, "seeds": {scale: [1]}}
+        part = "demo"
+        if scale != "demo":
+            part = "experiments"
+            entry["at"] = scale
+        edit(copy / "papers/lrf/experiments.yaml", lambda it, e=entry, p=part: it[p].append(e))
+    (problem,) = find_problems(copy)
+    assert re.fullmatch(
+        r"\S+papers/lrf/experiments\.yaml:\d+: settings of cogs/bert/ft: cogs is of the kind "
+        r"seq2seq, and bert is for .*; name another task or method",
+        problem,
+    )
+
+
+def test_a_claim_of_config_yaml_that_does_not_exist_is_a_problem(copy: Path):
+    file = copy / "config.yaml"
+    text = file.read_text()
+    file.write_text(f"{text}\nclaims: [lrf/lrf-over-matched-cog]\n")
+    line = len(file.read_text().splitlines())
+    assert find_problems(copy) == [
+        f"{file}:{line}: papers/lrf/claims.yaml has no claim 'lrf-over-matched-cog'; "
+        "did you mean 'lrf-over-matched-cogs'?"
+    ]
+
+
+def test_a_method_with_an_underscore_may_need_memory_of_its_own(copy: Path):
+    (copy / MINE).write_text("my_method: {extends: transformer, title: Mine}\n")
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["small"]["jobs"].update(
+            memory_of={"my_method": 3000}, large_gpu=["my_method"]
+        ),
+    )
+    assert find_problems(copy) == []

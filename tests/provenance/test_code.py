@@ -1,3 +1,4 @@
+import ast
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, MEASURES, list_m
 from workflow_scripts.provenance.code import digest_code, find_closure, find_options_module
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
+ROOT = Path(__file__).parents[2]
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
     "b.py": "import math\n\nUNIT = 'nats'\n\n\ndef g(x):\n    return math.sqrt(x)\n",
@@ -104,11 +106,26 @@ def test_a_folder_that_is_no_package_hides_no_module(tmp_path: Path):
 
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     """A module, or any module of a package."""
-    text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.catalogue\n"
+    text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.layers\n"
     root = package(tmp_path, a=text, schema="VALUE = 1\n")
     (root / "workflow_scripts/config").mkdir()
-    (root / "workflow_scripts/config/catalogue.py").write_text("VALUE = 1\n")
+    (root / "workflow_scripts/config/layers.py").write_text("VALUE = 1\n")
     assert list(find_closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a"]
+
+
+def test_what_reports_call_of_the_configuration_is_in_their_closure():
+    """But what they import for its types alone."""
+    entries = ["tables.table", "figures.figure", "claims.judging", "pages.overview"]
+    modules = tuple(f"workflow_scripts.reporting.{name}" for name in entries)
+    called = set()
+    for name in find_closure(modules):
+        if name.startswith("workflow_scripts.reporting."):
+            tree = ast.parse((ROOT / f"{name.replace('.', '/')}.py").read_text())
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    called.add(node.module)
+    called = {name for name in called if name.startswith("workflow_scripts.config.")}
+    assert called and called <= set(find_closure(modules))
 
 
 @pytest.mark.parametrize(

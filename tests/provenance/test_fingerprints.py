@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -9,22 +10,27 @@ import pytest
 
 from tests.config.as_json import resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import select_published_rows
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
-from workflow_scripts.provenance.code import digest_code
+from workflow_scripts.provenance.code import digest_code, find_closure
+from workflow_scripts.provenance.fingerprints import digest_page_texts, fingerprint_display
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
+    fingerprint_evaluation,
     fingerprint_training,
     load_modules,
     store_modules,
 )
-from workflow_scripts.tasks.packages import list_packages
-from workflow_scripts.tasks.run_spec import read_run_spec
+from workflow_scripts.tasks.packages import list_packages, load_kind_settings
+from workflow_scripts.tasks.run_spec import read_given_weights_spec, read_run_spec
+from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 
 ROOT = Path(__file__).parents[2]
@@ -99,6 +105,70 @@ def test_a_table_is_given_the_titles_of_the_data_of_pre_trainings():
     tasks = load_catalogue(ROOT).tasks
     titles = of("table", scale="small", paper="carma", display="table-accuracy").spec["titles"]
     assert titles["text-bpe-4k"] == tasks["text-bpe-4k"].title
+
+
+def test_a_table_is_given_the_planned_seeds_that_it_may_withhold():
+    """Of its variants alone, and only where it shows a planned seed."""
+    catalogue, paper, sal = (
+        load_catalogue(ROOT),
+        "sq_transformer",
+        "scan-jump-x2/sq-transformer/sal",
+    )
+    for seed, expected in ((101, {sal: list(range(101, 109))}), (61, None)):
+        runs = [Run.parse(f"{sal}/seed-{seed}")]
+        spec = fingerprint_display(catalogue, paper, "table1", runs, "small").spec
+        assert spec.get("planned_seeds") == expected
+    assert "planned_seeds" not in of("table", paper=paper, display="table1").spec  # demo: no plan
+
+
+def test_plans_of_other_papers_count():
+    """LRF's claims and tables compare a variant that SQ-Transformer has planned."""
+    variant, seeds = "cognition/sq-transformer/srl", list(range(101, 109))
+    assert of("claims", scale="small").spec["seeds_of_other_plans"]["lrf"][variant] == seeds
+    table = of("table", scale="small", paper="lrf", display="table-cognition")
+    assert table.spec["planned_seeds"][variant] == seeds
+
+
+def test_the_page_is_given_the_texts_that_it_prints():
+    catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
+    paper = catalogue.papers["lrf"]
+    cited = paper.experiments.model_copy(update={"citation": "Another citation."})
+    changed = replace(
+        catalogue, papers=catalogue.papers | {"lrf": replace(paper, experiments=cited)}
+    )
+    meant = replace(catalogue, meanings=catalogue.meanings | {"exact_match": "other words"})
+    digests = {digest_page_texts(entry, config) for entry in (catalogue, changed, meant)}
+    assert len(digests) == 3 and digest_page_texts(replace(catalogue), config) in digests
+
+
+def test_scoring_is_given_the_code_that_sets_seeds_and_draws_random_weights():
+    machine = "workflow_scripts.training.machine"
+    assert machine in find_closure(of("evaluate", **RUN).modules)
+    prompts = RUN | {"task": "idm", "method": "gpt2-small", "variant": "ft"}
+    assert machine in find_closure(of("intervene", **prompts).modules)
+    trained = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
+    given = {"variant": "default@start", "weights": "start", "objective": {}}
+    start = read_given_weights_spec(trained | given | {"training": {"torch_threads": 1}}, "spec")
+    evaluation = load_kind_settings("seq2seq").evaluation
+    settings = evaluation.model_validate({"splits": ["test"], "batch_tokens": 100})
+    modules = fingerprint_evaluation(settings, start).modules
+    assert "workflow_scripts.training.run" in modules
+    assert "workflow_scripts.tasks.seq2seq.training_setup" in modules
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_download_with_another_sha256_than_trusted_csv_is_fetched_again(
+    tmp_path, monkeypatch, known
+):
+    name = next(name for name, source in load_sources().items() if source.sha256 is None)
+    monkeypatch.chdir(tmp_path)
+    here, trusted = "a" * 64, "b" * 64
+    sha256 = here if known else trusted
+    write_json(Path(f"results/downloads/{name}.json"), {"sha256": here})
+    job = ("fetch", {"source": name})
+    assert fingerprint_job(None, *job).spec == {"sha256": None}
+    Path("trusted.csv").write_text(f"source,sha256,bytes,date\n{name},{sha256},1,2026-11-30\n")
+    assert fingerprint_job(None, *job).spec == {"sha256": None if known else trusted}
 
 
 @pytest.mark.parametrize("shown", ["table5", "table6"])

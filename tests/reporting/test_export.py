@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.files import hash_file, write_json
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.provenance.exported import PROVENANCE
+from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.reporting.committed.exported_items import ExportedRun, add_predictions
 
 RUN = "cogs/transformer/default/seed-1"
@@ -84,6 +86,36 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     assert set(run) == {*FIELDS, "analysis_plans", "versions", "not_recorded"}
     assert run["not_recorded"] == ["versions"]
     assert rows(out / "small/claims.csv", "verdict") == [("reproduced",)]
+
+
+def test_a_file_that_was_changed_is_not_exported(results: Path, capsys):
+    """Scores after their manifest has its sha256, a manifest after its record has, and a table."""
+    folder = results / "small/runs" / RUN
+    scores = folder / "eval/scores.csv"
+    scores.write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
+    write_json(folder / "eval/evaluation.json", {"files": {"scores.csv": hash_file(scores)}})
+    add_output_digests(folder / "record.json", [folder / "run.json"])
+    table = results / "small/tables/paper/table1.csv"
+    write_json(table.with_suffix(".json"), {})
+    add_output_digests(table.with_suffix(".json"), [table])
+    out = results / "reference"
+    assert export(results, out) == 0
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    changed = {
+        scores: "evaluation.json",
+        folder / "run.json": "record.json",
+        table: "table1.json",
+    }
+    for file, has_digest in changed.items():
+        whole = file.read_text()
+        file.write_text(f"{whole} ")
+        capsys.readouterr()
+        assert export(results, out) == 1
+        first, advice = capsys.readouterr().err.splitlines()
+        assert first == f"error: {file} differs from the sha256 in {has_digest}"
+        assert advice.startswith("error: nothing was written; ")
+        file.write_text(whole)
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
 def test_other_papers_and_runs_stay(results: Path):

@@ -25,6 +25,7 @@ from tests.training.toy import (
     toy_spec,
     write_data,
 )
+from workflow_scripts.training.state import StateFolder
 
 STEPS = 120
 # Imports everything, then allows hardly more memory than the process has.
@@ -35,6 +36,16 @@ import workflow_scripts.models.sq_transformer.model
 from workflow_scripts.__main__ import main
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
+sys.exit(main())
+"""
+# Ends by SIGKILL when the first file is hashed, where all others are written.
+KILLED_AS_IT_WRITES = """
+import os, signal, sys
+from workflow_scripts.__main__ import main
+from workflow_scripts.commands import evaluate, train
+def kill(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+evaluate.hash_files = train.hash_files = kill
 sys.exit(main())
 """
 LINE_START = "toy/transformer/default/seed-3: "
@@ -208,6 +219,42 @@ def test_a_killed_evaluation_leaves_nothing_or_all(runs, tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         path.name for path in (runs.whole / "out").iterdir()
     }
+
+
+@pytest.mark.quick_faults
+def test_an_evaluation_killed_while_it_writes_does_not_block_the_training(runs, tmp_path):
+    """What it has left in the folder of the run is deleted, and the run is trained again."""
+    shutil.copytree(runs.whole / "out", tmp_path / "out", ignore=shutil.ignore_patterns("eval"))
+    line = [sys.executable, "-c", KILLED_AS_IT_WRITES, "evaluate", *runs.evaluation(tmp_path)]
+    process = subprocess.run(line, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL)
+    assert process.returncode == -signal.SIGKILL
+    assert [path.name[:6] for path in (tmp_path / "out").glob(".*")] == [".eval."]
+    runs.finish(tmp_path)
+    runs.evaluate(tmp_path)
+    runs.assert_same_as_whole(tmp_path)
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+@pytest.mark.quick_faults
+def test_what_killed_trainings_of_a_run_have_left_is_deleted_when_it_is_trained(runs, tmp_path):
+    """Half-written results, and states of other settings, but for one that a process holds."""
+    line = [sys.executable, "-c", KILLED_AS_IT_WRITES, "train", *runs.arguments(tmp_path)]
+    process = subprocess.run(line, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL)
+    assert process.returncode == -signal.SIGKILL
+    assert [path.name[:5] for path in tmp_path.glob(".*")] == [".out."]
+    states = tmp_path / f"state/{LINE_START.removesuffix(': ')}"
+    old, held, own = (states / (digit * 16) for digit in "abc")
+    interventions = states / "interventions"
+    for folder in (old, held):
+        shutil.copytree(tmp_path / "state", folder, ignore=shutil.ignore_patterns("toy"))
+    interventions.mkdir()
+    arguments = runs.arguments(tmp_path)
+    arguments[arguments.index(str(tmp_path / "state"))] = str(own)
+    with StateFolder(held, {}).lock():
+        assert here("train", *arguments) == 0
+        assert set(states.iterdir()) == {held, interventions}
+    runs.assert_same_files(tmp_path)
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.faults

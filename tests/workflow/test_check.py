@@ -23,10 +23,16 @@ from tests.workflow.projects import (
     plain_environment,
     whole_copy,
 )
+from workflow_scripts.commands.inputs import hash_weights
+from workflow_scripts.common.files import hash_file, hash_files, write_json
+from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS, DataFolder
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
+from workflow_scripts.provenance.record import add_output_digests
+from workflow_scripts.workflow.other_inputs import InputComparison, combine_weights
 
 pytestmark = pytest.mark.quick_faults
 RECORD, EVALUATION = (
@@ -175,6 +181,113 @@ def make_reported_run(folder: Path) -> None:
 def reported(reported_once: Project, tmp_path: Path) -> Project:
     """A copy of it, with the times of its files and Snakemake's records."""
     return whole_copy(reported_once, tmp_path)
+
+
+def give_other_content(project: Project, file: str, *manifests: str) -> None:
+    """Change a file, and the sha256 that its manifest has, and so on to the last record.
+
+    So are the files of another machine, of which all belong together.
+    """
+    path = project.root / file
+    change_digit(path)
+    for name in manifests:
+        above = project.root / name
+        content = json.loads(above.read_text())
+        if "output_sha256" in content:
+            del content["record_digest"]
+            write_json(above, content)
+            add_output_digests(above, [path])
+        else:
+            content["files"][path.relative_to(above.parent).as_posix()] = hash_file(path)
+            write_json(above, content)
+        path = above
+
+
+MADE_FROM = "was made from other files than those of"
+
+
+def test_scores_of_other_weights_are_named(reported: Project):
+    """All files agree with their sha256; the scores are those of a run that was here before."""
+    weights = TRAINED.replace("run.json", "checkpoint/model.safetensors")
+    give_other_content(reported, weights, TRAINED, RECORD)
+    evaluation, analysis, error = check(reported, "--deep")
+    assert evaluation == f"{EVALUATION}: {MADE_FROM} {TRAINED}"
+    assert analysis == f"results/demo/analyses/mine/means/record.json: {MADE_FROM} {TRAINED}"
+    assert error.startswith("error: 2 results were made from other files than those that are there")
+    assert check(reported) == [evaluation, analysis, error]
+
+
+def test_a_run_on_other_data_is_named(reported: Project):
+    give_other_content(
+        reported, f"{DATA}/test.parquet", f"{DATA}/dataset.json", f"{DATA}/record.json"
+    )
+    train, evaluate, analyse, _ = check(reported)
+    of_data = f"{MADE_FROM} {DATA}/dataset.json"
+    assert [train, evaluate] == [f"{RECORD}: {of_data}", f"{EVALUATION}: {of_data}"]
+    assert analyse == f"results/demo/analyses/mine/means/record.json: {of_data}"
+
+
+def test_tables_and_claims_of_other_scores_are_named(reported: Project):
+    give_other_content(
+        reported, SCORES, SCORES.replace("scores.csv", "evaluation.json"), EVALUATION
+    )
+    *named, error = check(reported, "--deep")
+    shown = ("tables/mine/table1", "figures/mine/figure1", "claims")
+    assert named == [f"results/demo/{name}.json: {MADE_FROM} {SCORES}" for name in shown]
+    assert error.startswith("error: 3 results were made from other files than those")
+
+
+def test_a_citation_is_on_the_page_alone(reported: Project):
+    assert reported.planned() == set()
+    with reported.edited("papers/mine/experiments.yaml") as content:
+        content["citation"] = "Cited otherwise"
+    assert {rule for rule, _ in reported.planned()} == {"page"}
+
+
+def test_what_was_deleted_to_save_room_is_not_compared(reported: Project):
+    shutil.rmtree((reported.root / TRAINED).parent / "checkpoint")
+    shutil.rmtree(reported.root / "results/demo/data")
+    (said,) = check(reported, "--deep")
+    assert said.endswith("with the recorded sha256")
+
+
+def test_a_digest_of_data_follows_from_their_manifest(reported: Project):
+    folder = reported.root / DATA
+    recorded = json.loads((reported.root / TRAINED).read_text())["data_digest"]
+    assert InputComparison().digest_data(DataFolder(folder)) == [recorded] == [digest_data(folder)]
+
+
+@pytest.mark.parametrize("names", [["model"], ["part-1"], ["part-1", "part-2"]])
+def test_a_digest_of_weights_follows_from_their_manifest(tmp_path: Path, names: list[str]):
+    for name in names:
+        (tmp_path / f"{name}.safetensors").write_text(name)
+    (tmp_path / "config.json").write_text("{}")
+    files = {name: {"sha256": sha256} for name, sha256 in hash_files(tmp_path).items()}
+    assert combine_weights(files) == [hash_weights(tmp_path)]
+
+
+def test_a_run_of_other_first_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of another run, of the hub, and scores of given weights."""
+    monkeypatch.chdir(tmp_path)
+    names = {"scale": "demo", "task": "bird", "method": "bert", "variant": "ft", "seed": "seed-1"}
+    parent = RESULTS.scale("demo").run("paws/bert/ft/seed-1")
+    write_json(parent.manifest, {"files": {"checkpoint/model.safetensors": "a" * 64}})
+    hub = DOWNLOADS.model("org/bert")
+    write_json(hub.manifest, {"files": {"model.safetensors": {"sha256": "a" * 64}}})
+    run = RESULTS.scale("demo").run("bird/bert/ft/seed-1")
+    given = RESULTS.scale("demo").run("bird/bert/ft@paws/seed-1")
+    for origin, place in (
+        ({"run": parent.name, "spec": "0"}, parent.manifest),
+        ({"hub": "org/bert", "revision": "0"}, hub.manifest),
+    ):
+        for sha256, expected in (("a" * 64, []), ("b" * 64, [f"{MADE_FROM} {place}"])):
+            write_json(run.manifest, {"spec": {"init": origin}, "init_digest": sha256})
+            scored = {"weights": origin, "checkpoint_sha256": sha256}
+            write_json(given.evaluation.manifest, scored)
+            comparison = InputComparison()
+            assert comparison.find_other_inputs("train", names) == expected
+            of_given = names | {"variant": "ft@paws"}
+            assert comparison.find_other_inputs("evaluate", of_given) == expected
 
 
 def change_digit(file: Path) -> None:
@@ -341,6 +454,29 @@ def test_a_source_file_with_another_checksum(made: Project):
         fetched
         == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
     )
+
+
+def test_a_download_that_differs_from_trusted_csv(made: Project):
+    """As after a pull, by who has downloaded before. A call fetches it again, which is refused."""
+    with made.edited("workflow_scripts/data/sources/sources.yaml") as content:
+        datasets = content["datasets"]
+        name = next(
+            f"{dataset}/{file}"
+            for dataset, entry in datasets.items()
+            for file, properties in entry["files"].items()
+            if properties["sha256"] is None and not properties.get("packings")
+        )
+    manifest = made.root / f"results/downloads/{name}.json"
+    manifest.parent.mkdir(parents=True)
+    write_json(manifest, {"sha256": "a" * 64})
+    trusted = made.root / "trusted.csv"
+    head = "source,sha256,bytes,date\n"
+    trusted.write_text(f"{head}{name},{'a' * 64},1,2026-11-30\n")
+    assert check(made) == ["4 results agree with the current configuration"]
+    trusted.write_text(f"{head}{name},{'b' * 64},1,2026-11-30\n")
+    line, _ = check(made)
+    change = f'sha256 was "{"a" * 64}" and is "{"b" * 64}"'
+    assert line == f"results/downloads/{name}.json: {change}"
 
 
 def test_claims_of_another_choice_of_papers_are_no_fault(made: Project):

@@ -22,6 +22,8 @@ from tests.limits import HANGS
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
+from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.results import Results
 
 METADATA = "ro-crate-metadata.json"
@@ -67,7 +69,12 @@ def asking_for(paper: str, crate: Path) -> Path:
         (crate / name).write_text(
             "".join([head, *(line for line in lines if line.startswith(f"{paper},"))])
         )
-    for name in (CONFIG, *names):
+    record = crate / "results/demo/claims.json"
+    content = json.loads(record.read_text())
+    del content["record_digest"]
+    write_json(record, content)
+    add_output_digests(record, [crate / name for name in names])
+    for name in (CONFIG, *names, "results/demo/claims.json"):
         correct_checksum(crate, name)
     return crate
 
@@ -409,6 +416,24 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(faults
     found = faults(damaged)
     assert {fault.split(": is ")[0] for fault in found} == places and len(found) == len(files)
     assert all(", by the scores " in fault for fault in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "has_digest"),
+    [
+        ("runs/cogs/transformer/default/seed-1/training.csv", "run.json"),
+        ("runs/cogs/transformer/default/seed-1/eval/evaluation.json", "record.json"),
+        ("figures/sq_transformer/learning-curves.svg", "learning-curves.json"),
+    ],
+)
+def test_a_file_that_no_number_is_made_of_is_compared_with_its_manifest(
+    faults, of_one_paper: Path, file: str, has_digest: str
+):
+    name = f"results/demo/{file}"
+    path = of_one_paper / name
+    path.write_text(path.read_text() + "\n")
+    correct_checksum(of_one_paper, name)
+    assert faults(of_one_paper) == [f"{name} differs from the sha256 in {has_digest}"]
 
 
 def test_a_claim_that_was_added_is_named(faults, of_one_paper: Path):

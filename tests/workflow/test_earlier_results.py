@@ -4,24 +4,31 @@ import argparse
 import errno
 import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tests.workflow.projects import RUN, SCORES, TRAINED, Project
+from tests.workflow.projects import ROOT, RUN, SCORES, TRAINED, Project
 from workflow_scripts.commands import clean
 from workflow_scripts.workflow.earlier_results import (
+    MODE,
     EarlierResults,
     Result,
     SnakemakeRecords,
     list_earlier_folders,
     list_kept,
     remove_oldest,
+    restore_earlier,
+    select_needed,
 )
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.snakemake_job import SnakemakeJob
 
 FOLDERS = {
@@ -84,7 +91,8 @@ def keep(*rules: str, limit: float = 1e9, reason: str = "Params have changed") -
 
 
 def restore(settings: Settings, **options: bool) -> int:
-    return EarlierResults(1e9).restore_fitting(settings, **options)  # type: ignore[arg-type]
+    results = EarlierResults(1e9)
+    return results.restore_fitting(settings, lambda _: True, **options)  # type: ignore[arg-type]
 
 
 def read(rule: str) -> tuple[str, list[str]]:
@@ -116,8 +124,88 @@ def test_a_result_that_could_not_be_kept_is_not_replaced():
     keep("prepare")
     make("prepare", "B", "second, and larger than what may be kept")
     results = EarlierResults(20)
-    assert results.restore_fitting(Settings({"prepare": "A"})) == 0  # type: ignore[arg-type]
+    settings = Settings({"prepare": "A"})
+    assert results.restore_fitting(settings, lambda _: True) == 0  # type: ignore[arg-type]
     assert read("prepare")[0] == "second, and larger than what may be kept"
+
+
+@pytest.mark.parametrize("has_namesake", [False, True])
+def test_a_result_that_touch_has_accepted_is_not_replaced(has_namesake: bool):
+    """Its own record is of other code than Snakemake's, so it could not be kept, also where the
+    result is kept whose fingerprint it was given.
+    """
+    if has_namesake:
+        make("prepare", "B", "of B")
+        keep("prepare")
+    make("prepare", "A", "first")
+    keep("prepare")
+    make("prepare", "B", "second")
+    own_record = Path(DATA).with_name("record.json")
+    own_record.write_text('{"fingerprint": "of other code"}')
+    assert restore(Settings({"prepare": "A"}), is_dry_run=True) == 0
+    assert restore(Settings({"prepare": "A"})) == 0
+    assert read("prepare") == ("second", ["'B'"]) and "other code" in own_record.read_text()
+    assert "'A'" in [param for kept in list_kept() for param in kept.result.params]
+
+
+def test_a_result_without_snakemakes_records_is_not_replaced():
+    """As one that was copied from another folder."""
+    make("prepare", "A", "first")
+    keep("prepare")
+    make("prepare", "B", "second")
+    shutil.rmtree(".snakemake/metadata")
+    assert restore(Settings({"prepare": "A"}), is_dry_run=True) == 0
+    assert restore(Settings({"prepare": "A"})) == 0
+    assert Path(DATA).read_text() == "second" and len(list_earlier_folders()) == 1
+
+
+@pytest.mark.parametrize(
+    ("targets", "count"),
+    [
+        ([], 1),
+        (["runs"], 1),
+        ([f"{FOLDERS['prepare']}/dataset.json"], 2),
+        (["results/small/claims.csv"], 0),
+        (["results/downloads/cognition/train.en.json"], 0),
+        (["runs", "results/small/claims.csv"], 1),
+    ],
+)
+def test_a_call_takes_back_what_it_is_for(targets: list[str], count: int):
+    """Without a file the results of its jobs, here the data alone; with one those of its scale."""
+    make("prepare", "A", "first")
+    make("candidates", "A", "of first")
+    keep("candidates", "prepare")
+    make("prepare", "B", "second")
+    make("candidates", "B", "of second")
+    is_needed = select_needed(targets, lambda: [SnakemakeJob("prepare_large", WILDCARDS)])
+    results = EarlierResults(1e9)
+    assert results.restore_fitting(Settings(), is_needed) == count  # type: ignore[arg-type]
+
+
+def test_a_dry_run_removes_nothing(monkeypatch: pytest.MonkeyPatch):
+    make("prepare", "A", "first")
+    keep("prepare")
+    jobs = cast(JobInputs, Settings())
+    for mode, left in (("count", 1), ("restore", 0)):
+        monkeypatch.setenv(MODE, mode)
+        restore_earlier(1.0, jobs, list, list)
+        assert len(list_earlier_folders()) == left
+
+
+@pytest.mark.quick_faults
+def test_what_a_killed_process_was_keeping_is_removed():
+    """It has links to files of results, whose disk would not be free when these are deleted."""
+    make("prepare", "A", "first")
+    keep("prepare")
+    earlier = list_earlier_folders()[0].path.parent
+    write = (
+        "import os, sys; from workflow_scripts.common.files import write_atomically\n"
+        "with write_atomically(sys.argv[1]) as folder: os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", write, earlier.absolute() / "0123"], cwd=ROOT)
+    assert len(list(earlier.iterdir())) == 2
+    keep("prepare")
+    assert [folder.path for folder in list_earlier_folders()] == list(earlier.iterdir())
 
 
 def test_of_a_result_whose_weights_were_deleted_the_rest_is_kept_and_files_of_others_stay():
@@ -320,3 +408,19 @@ def test_what_was_made_of_the_other_result_is_made_again(made: Project):
     assert "1 job done" in done.stderr
     assert (made.root / SCORES).read_bytes() == first
     assert RUN in (made.root / TRAINED).read_text()
+
+
+@pytest.mark.faults
+def test_a_call_for_other_results_takes_nothing_back(made: Project):
+    """Of another scale, of another paper, and of downloads."""
+    change_rate(made, 0.00123)
+    made.make(SCORES)
+    change_rate(made, None)
+    fit = "2 earlier results fit; ./reproduce takes them back first"
+    assert fit in made.make("-n", "runs", "--papers", "sq_transformer").stderr
+    for words in (
+        ["results/downloads/cognition/train.en.json", "--scale", "small"],
+        ["runs", "--papers", "carma"],
+        ["results/small/data/scan-jump-x2/dataset.json"],
+    ):
+        assert "earlier result" not in made.make("-n", *words).stderr, words

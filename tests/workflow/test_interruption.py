@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.limits import HANGS
+from tests.workflow.four_rows import PAPER
 from tests.workflow.projects import DATA, RUN, SCORES, Project
 from tests.workflow.projects import TRAINED as TARGET
+from workflow_scripts.common.files import read_json
 from workflow_scripts.workflow.written_results import MARKS, list_marked_files
 
 REFUSED = (
@@ -26,6 +28,31 @@ REFUSED_ALONE = (
     "error: Snakemake of another ./reproduce is running in this folder; wait until it ends"
 )
 KEPT = "1 result was written as an earlier call was stopped, and stays:"
+
+TABLE = "results/demo/tables/mine/table1.csv"
+ONE_TABLE = PAPER | {
+    "experiments.yaml": """
+title: One row
+citation: A paper of one row
+seeds: {demo: [1]}
+demo:
+  - {task: scan-jump-x2, methods: {transformer: [default]}}
+""",
+    "displays.yaml": """
+axes:
+  model:
+    works: {method: transformer, variant: default}
+displays:
+  table1:
+    source: Table 1
+    title: Exact match
+    group: Results
+    rows: {each: [model]}
+    columns:
+      - {column: SCAN, task: scan-jump-x2, metric: exact_match}
+""",
+    "claims.yaml": "claims: []\n",
+}
 
 
 @pytest.fixture
@@ -357,6 +384,111 @@ def test_a_job_that_begins_after_an_edit_is_recorded_as_of_the_edited_code(proje
     stale = {(rule, Path(file).parent) for rule, file in project.planned(*targets)}
     run = Path(TARGET).parent.with_name(first)
     assert stale == {("train", run), ("train", run / "checkpoint"), ("evaluate", run / "eval")}
+
+
+EDITED = "is of files that were edited during this call, and stale: the next ./reproduce repeats the work"
+
+
+@pytest.mark.faults
+def test_a_result_of_an_edit_of_the_code_that_was_undone_is_made_again(project):
+    """An edit during the training, which is undone while the scores are computed."""
+    project.set_demo_steps(300)
+    module = project.root / "workflow_scripts/tasks/seq2seq/kind.py"
+    code = module.read_text()
+    process = subprocess.Popen(
+        ["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True
+    )
+    logs = project.root / "results/demo/logs"
+    training, scoring = (logs / rule / f"{RUN}.log" for rule in ("train", "evaluate"))
+    wait_until(lambda: training.exists() and "steps" in training.read_text())
+    project.change_code("tasks/seq2seq/kind.py")
+    scores = project.root / SCORES
+    wait_until(lambda: scores.exists() or (scoring.exists() and scoring.read_text() != ""))
+    module.write_text(code)
+    said = wait_for_end_of(process)
+    assert process.returncode == 0, said
+    assert f"{Path(SCORES).parent} {EDITED}\n" in said, said
+    assert "1 job: 1 evaluate (not run: -n)" in project.reproduce("-n", SCORES).stdout
+    assert "1 job done" in project.make(SCORES).stderr
+    assert project.planned(SCORES) == set() and project.command("check").returncode == 0
+
+
+@pytest.mark.faults
+def test_a_table_of_an_edit_that_was_undone_is_made_again(made: Project):
+    """Of a YAML file, which a table reads when its job begins. What it shows is not run here."""
+    file = made.root / "papers/mine/displays.yaml"
+    made.add_paper(ONE_TABLE)
+    made.make(TABLE)
+    before = (made.root / TABLE).with_suffix(".md").read_text()
+    yaml = file.read_text()
+    record = (made.root / TABLE).with_suffix(".json")
+    began = record.stat().st_mtime_ns
+    process = subprocess.Popen(
+        ["./reproduce", TABLE, "-R", "table"], cwd=made.root, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    while "1 job" not in (line := process.stderr.readline()):
+        assert line, "it has ended"
+    file.write_text(yaml.replace("title: Exact match", "title: Edited"))
+    wait_until(lambda: record.exists() and record.stat().st_mtime_ns > began)
+    file.write_text(yaml)
+    said = wait_for_end_of(process)
+    assert process.returncode == 0 and f"results/demo/tables/mine/table1 {EDITED}\n" in said, said
+    assert "Edited" in (made.root / TABLE).with_suffix(".md").read_text()
+    assert "1 job done" in made.make(TABLE).stderr
+    assert (made.root / TABLE).with_suffix(".md").read_text() == before
+    assert made.planned(TABLE) == set()
+
+
+@pytest.mark.faults
+def test_what_is_computed_during_an_edit_is_recorded_as_of_the_code_before(made: Project):
+    """The edit comes when a command has computed all and writes its first file."""
+    scores = made.root / SCORES
+    spec = f"results/demo/specs/{RUN}.json"
+    run = str(Path(TARGET).parent)
+    for words, out, module in (
+        (
+            ["evaluate", "--device", "cpu", "--spec", spec, "--run-dir", run, "--data", DATA],
+            scores.parent,
+            "tasks/seq2seq/kind.py",
+        ),
+        (
+            ["prepare", "--spec", "results/demo/specs/data/scan-jump-x2.json"],
+            made.root / DATA,
+            "data/datasets/scan.py",
+        ),
+    ):
+        before = read_json(out / "record.json")["code_digest"]
+        file = made.root / "workflow_scripts" / module
+        code = file.read_text()
+        words = [*words, "--out", str(out.relative_to(made.root))]
+        done = subprocess.run(
+            [made.root / ".venv/bin/python", "-c", EDITS_AT_THE_END, str(file), out.name, *words],
+            cwd=made.root,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert file.read_text() != code
+        file.write_text(code)
+        assert read_json(out / "record.json")["code_digest"] == before, words[0]
+
+
+# Adds a line to a file when the folder is made in which the results are written.
+EDITS_AT_THE_END = """
+import os, sys
+from workflow_scripts.__main__ import main
+file, out, *words = sys.argv[1:]
+def edit(event, arguments):
+    global file
+    if file and event == "os.mkdir" and os.path.basename(arguments[0]).startswith(f".{out}."):
+        module, file = file, None
+        open(module, "a").write("\\nCHANGED = 1\\n")
+sys.addaudithook(edit)
+code = main(words)
+assert not file
+sys.exit(code)
+"""
 
 
 @pytest.mark.faults

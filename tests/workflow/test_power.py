@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.as_json import resolve_run
-from tests.config.copies import edit, name_planned_seeds
+from tests.config.copies import edit, name_planned_seeds, remove_plans
 from tests.config.test_requested import SEEDS, plan
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands import power_table
@@ -22,13 +22,10 @@ ROOT = Path(__file__).parents[2]
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what plan reads, without analysis plans, as the working directory."""
     for folder in ("catalogue", "papers"):
-        shutil.copytree(
-            ROOT / folder,
-            tmp_path / folder,
-            ignore=shutil.ignore_patterns("analysis_plan.yaml", "plans"),
-        )
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     for file in tmp_path.glob("papers/*/experiments.yaml"):
         edit(file, lambda content: name_planned_seeds(content, list(range(101, 110))))
+        remove_plans(file.parent)
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     read_catalogue.cache_clear()

@@ -13,7 +13,7 @@ USER_COMMANDS = {
     "verify": "recompute a crate, committed results or one claim, and compare",
     "predict": "print what a trained model answers to texts",
     "check": "list the results that differ from the current configuration",
-    "clean": "remove the results of earlier settings and code that are kept",
+    "clean": "remove the results of earlier settings that are kept, and what killed jobs have left",
     "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
     "list": "print the names of tasks and methods, or the variants of one",
     "new-paper": "write the folder of a new paper, which runs at once",

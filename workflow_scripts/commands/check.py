@@ -1,6 +1,7 @@
 """Compare the fingerprint of each result with the fingerprint that its job has now, and list the
 differences. Tables, figures and analyses are also compared by the runs that they show. Files that a
-result should have and has not are named.
+result should have and has not are named, and data, weights and scores that are others than those
+that it was made from.
 
 The options that choose papers, claims or a scale choose what is compared: what ./reproduce makes or
 reads with the same options. Without them it is all that is there.
@@ -38,6 +39,7 @@ from workflow_scripts.workflow.dry_run import (
     load_call_config,
 )
 from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
+from workflow_scripts.workflow.other_inputs import InputComparison
 from workflow_scripts.workflow.result_patterns import KEPT_FILES, RECORDS, locate_record
 from workflow_scripts.workflow.shown_runs import find_run_changes
 
@@ -100,15 +102,18 @@ def main(args: argparse.Namespace) -> None:
 class Checked:
     """What the results that are checked come to.
 
-    differing: number of results of other settings or code. missing, damaged: a sentence for each
-    file. without_digests: number of results of earlier versions.
+    differing: number of results of other settings or code. of_other_inputs: number of results that
+    were made from other files. missing, damaged: a sentence for each file. without_digests: number
+    of results of earlier versions.
     """
 
     count: int = 0
     differing: int = 0
+    of_other_inputs: int = 0
     missing: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     without_digests: int = 0
+    inputs: InputComparison = field(default_factory=InputComparison)
 
 
 def check_result(
@@ -128,9 +133,11 @@ def check_result(
     if not result.record.exists():
         return
     changes = find_changes(catalogue, config, result)
-    if changes:
-        checked.differing += 1
-        print(f"{result.record}: {'; '.join(changes)}")
+    other_inputs = checked.inputs.find_other_inputs(result.rule, result.wildcards)
+    checked.differing += bool(changes)
+    checked.of_other_inputs += bool(other_inputs)
+    if changes or other_inputs:
+        print(f"{result.record}: {'; '.join([*changes, *other_inputs])}")
 
 
 def describe_faults(checked: Checked) -> Iterator[str]:
@@ -147,6 +154,14 @@ def describe_faults(checked: Checked) -> Iterator[str]:
         yield (
             f"{files} changed; delete them with the manifest, or with the folder if it is a "
             f"{JobFolder(Path()).record}, and run ./reproduce again"
+        )
+    if checked.of_other_inputs:
+        n_other = checked.of_other_inputs
+        results = "1 result was" if n_other == 1 else f"{n_other} results were"
+        yield (
+            f"{results} made from other files than those that are there; `./reproduce -n` with the "
+            "same options lists those that it will make again; delete the others, and run "
+            "./reproduce again"
         )
     if checked.differing:
         yield (

@@ -33,6 +33,7 @@ from workflow_scripts.common.wording import count_nouns
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
+from workflow_scripts.provenance.recorded_digests import require_undamaged
 from workflow_scripts.reporting.claims.outcome import NOT_RUN
 from workflow_scripts.reporting.committed.exported_items import (
     ExportedRun,
@@ -119,7 +120,8 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
     """Copy `<results>/<scale>` to `<out_folder>/<scale>`.
 
     There, papers and runs without new results stay unchanged. A run is copied when it is complete,
-    even before a table can be made of it. Raises UserError if no run is complete.
+    even before a table can be made of it. Raises UserError if no run is complete, and for files
+    that are not as their jobs have written them.
     """
     source = ResultsFolder(results).scale(scale)
     target = ExportFolder(out_folder / scale)
@@ -129,6 +131,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         raise UserError(
             f"{source.path} has no scored run; make one with ./reproduce --scale {scale}"
         )
+    require_undamaged(list_copied_files(source))
     check_replaceable(target.path, target.names)
     with write_atomically(target.path) as out:
         out.mkdir()
@@ -148,6 +151,27 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         copy_provenance(export, runs)
     made = [count_nouns(tables, "table"), count_nouns(figures, "figure")]
     return f"{', '.join(made)} and {count_nouns(len(runs), 'run')} written to {target.path}"
+
+
+def list_copied_files(source: ScaleFolder) -> set[Path]:
+    """List what an export is made of, with the manifests and records that have its sha256.
+
+    Weights and data are not copied.
+    """
+    files = {source.claims.table, source.claims.sides, source.claims.record}
+    for display in (*source.list_tables(), *source.list_figures()):
+        files.update(display.files)
+    for data in source.list_data():
+        files |= {data.manifest, data.record}
+    for analysis in source.list_analyses():
+        files |= {analysis.scores, analysis.manifest, analysis.record}
+    for run in source.list_trained_runs():
+        files |= {run.curve, run.manifest, run.record}
+    for run in source.list_scored_runs():
+        scored, changed = run.evaluation, run.interventions
+        files |= {scored.scores, scored.predictions, scored.manifest, scored.record}
+        files |= {changed.scores, changed.answers, changed.manifest, changed.record}
+    return files
 
 
 def copy_claims(export: Export) -> None:

@@ -4,6 +4,9 @@ or trained models of a release, and check them against its models.json.
 
 import argparse
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -34,6 +37,7 @@ from workflow_scripts.data.sources.fetch import (
 )
 from workflow_scripts.data.sources.model_release import fetch_trained_model, read_release
 
+CREDENTIALS = re.compile(r"(?<=://)\S*@")  # of a URL
 TRAINED = "trained"  # folder of a mirror with the files of a release of trained models
 
 
@@ -64,7 +68,8 @@ def main(args: argparse.Namespace) -> None:
     Raises UserError if one fails, after trying all others.
     """
     if args.list and args.release:
-        print_models(args.release)
+        with hide_passwords():
+            print_models(args.release)
         return
     if args.list:
         print_list(args.names)
@@ -73,7 +78,8 @@ def main(args: argparse.Namespace) -> None:
         raise UserError("fetch: name datasets or files, or pass --all (--list prints all names)")
     runs = [name for name in args.names if is_run_name(name)]
     if runs:
-        fetch_models(runs, args)
+        with hide_passwords():
+            fetch_models(runs, args)
     names = [name for name in args.names if name not in runs]
     if names or args.all:
         sources = load_sources()
@@ -108,9 +114,23 @@ def fetch_models(runs: list[str], args: argparse.Namespace) -> None:
             folder = fetch_trained_model(
                 model, origin, DownloadFolder(args.downloads), policy, advance
             )
-            line = f"{run}: from {origin}, to {folder.path}"
+            line = f"{run}: from {drop_passwords(origin)}, to {folder.path}"
             console.print(line, highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
+
+
+@contextmanager
+def hide_passwords() -> Iterator[None]:
+    """Leave name and password of a URL out of the message of a UserError."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(drop_passwords(str(error))) from None
+
+
+def drop_passwords(text: str) -> str:
+    """Return a text whose URLs have neither a user name nor a password."""
+    return CREDENTIALS.sub("", text)
 
 
 def is_run_name(name: str) -> bool:

@@ -11,15 +11,17 @@ from contextlib import AbstractContextManager, nullcontext
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.workflow.code_edits import (
-    describe_code_edits,
+    describe_edits,
     hash_package,
     list_edited_modules,
-    list_later_outputs,
+    map_edited_outputs,
+    mark_as_stale,
 )
 from workflow_scripts.workflow.snakemake_call import (
     add_snakemake_arguments,
     get_snakemake_arguments,
     parse_call,
+    read_arguments,
 )
 from workflow_scripts.workflow.snakemake_process import collect_stop_signals, run_snakemake
 from workflow_scripts.workflow.written_results import record_written_results
@@ -55,12 +57,26 @@ def main(args: argparse.Namespace) -> None:
             if not received:
                 raise
             code = 1
-    edited = list_edited_modules(code_before)
-    if edited:
-        outputs = list_later_outputs(edited, started)
-        recorded = record_written_results(outputs, get_snakemake_arguments(args)) if outputs else []
-        print(describe_code_edits(edited, len(recorded)), file=sys.stderr)
+    record_edits(list_edited_modules(code_before), started, get_snakemake_arguments(args))
     sys.exit(128 + received[0] if received else code)
+
+
+def record_edits(edited: list[str], started: float, arguments: list[str]) -> None:
+    """Record the results of edits during the call, or mark those that are stale, and print which.
+
+    edited: modules that are other than at its beginning. arguments: those of Snakemake.
+    """
+    names = map_edited_outputs(started)
+    if names and read_arguments(arguments).touch:  # what it accepts differs from what was recorded
+        names = {}
+    jobs = record_written_results(names, arguments) if names else []
+    for job in jobs:
+        for output in job.outputs:
+            names.pop(output, None)
+    mark_as_stale(names)
+    line = describe_edits(edited, len(jobs), sorted(set(names.values())))
+    if line:
+        print(line, file=sys.stderr)
 
 
 def run_limited_or_shared(args: argparse.Namespace, received: list[int]) -> int:

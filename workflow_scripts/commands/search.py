@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.commands.inputs import get_run_job_spec
 from workflow_scripts.commands.train import (
+    ANY_DIGEST,
     add_training_arguments,
     check_folders,
     check_training_spec,
     hash_inputs,
     make_training_record,
+    remove_other_states,
     stop_training,
 )
 from workflow_scripts.common.errors import UserError
@@ -29,7 +31,7 @@ from workflow_scripts.common.files import (
     write_csv,
     write_json,
 )
-from workflow_scripts.common.result_folders import SearchFolder
+from workflow_scripts.common.result_folders import ScaleFolder, SearchFolder
 from workflow_scripts.common.system import JobCosts, measure_costs
 from workflow_scripts.provenance.record import add_output_digests
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
@@ -98,6 +100,8 @@ def main(args: argparse.Namespace) -> None:
         write_json(folder.record, record)
         add_output_digests(folder.record, [folder.chosen])
     state_file.unlink()
+    usual = ScaleFolder(Path()).search_state(spec.variant_key, ANY_DIGEST)
+    remove_other_states(args.state, usual)
 
 
 def read_finished_pairs(

@@ -2,8 +2,11 @@
 
 import argparse
 import shutil
+import socket
 import statistics
 import sys
+import time
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
@@ -28,7 +31,8 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.result_folders import RunFolder
+from workflow_scripts.common.result_folders import RunFolder, ScaleFolder
+from workflow_scripts.common.scratch_folders import NEW, OF_ANOTHER_MACHINE
 from workflow_scripts.common.system import JobCosts
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.provenance.record import add_output_digests, make_record
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from workflow_scripts.tasks.base import TrainingSetup
     from workflow_scripts.training.state import StateFolder, TrainingState
     from workflow_scripts.training.stopping import StopRequested
+
+ANY_DIGEST = "[0-9a-f]" * 16  # a pattern: what a folder of saved states was trained from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +122,46 @@ def main(args: argparse.Namespace) -> None:
         origin = TrainingOrigin(job_spec, spec, search_result, fingerprint, input_digests)
         write_training(args.out, training, origin)
         folder.remove()
+    remove_other_states(args.state, ScaleFolder(Path()).training_state(spec.run, ANY_DIGEST))
+
+
+def remove_other_states(state: Path, pattern: Path) -> None:
+    """Remove what killed trainings of a run have saved with other settings, code or data.
+
+    state: the folder of the one that has succeeded. pattern: of the end of such a path where
+    ./reproduce has it. A folder elsewhere is of a person, who may have other files next to it.
+    """
+    if not state.match(str(pattern)):
+        return
+    for other in state.parent.glob(pattern.name):
+        if other != state:
+            remove_unused_state(other)
+
+
+def remove_unused_state(folder: Path) -> None:
+    """Remove a folder of saved states, of a training or of all pairs of a search.
+
+    It stays where a process holds its lock. What another machine has written lately stays, too,
+    since its locks may not be seen here.
+    """
+    from workflow_scripts.training.state import StateFolder
+
+    try:
+        age = time.time() - max(path.stat().st_mtime for path in [folder, *folder.glob("**/*")])
+        locks = list(folder.glob("**/lock"))
+        if not locks and age < NEW:  # its process may be about to take the lock
+            return
+        with ExitStack() as stack:
+            for lock in locks:
+                machine = lock.read_text("utf-8").rpartition(" on ")[2]
+                if machine != socket.gethostname() and age < OF_ANOTHER_MACHINE:
+                    return
+                stack.enter_context(StateFolder(lock.parent, {}).lock())
+            shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():  # a network file system keeps a folder until no file in it is open
+            folder.rmdir()
+    except (UserError, OSError):  # it is in use, or was deleted meanwhile
+        return
 
 
 @dataclass(frozen=True)

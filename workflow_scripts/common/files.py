@@ -15,6 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.scratch_folders import (
+    REPLACED,
+    is_scratch_folder,
+    open_scratch_folder,
+    remove_leftovers,
+)
 
 HOW_TO_FIX = (
     "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
@@ -56,21 +62,19 @@ class MissingFileError(UserError):
 def write_atomically(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path.
 
-    The file or folder that the block makes there replaces `path` if the block succeeds.
+    The file or folder that the block makes there replaces `path` if the block succeeds. Before the
+    block, what killed processes have left of the same path is deleted.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    temporary = scratch / target.name
-    try:
+    with open_scratch_folder(target) as scratch:
+        temporary = scratch / target.name
         yield temporary
         if temporary.is_dir() and target.exists():
             # A folder cannot be renamed over a folder that is not empty, so the old one is moved
             # away first.
-            os.replace(target, scratch / "old")
+            os.replace(target, scratch / REPLACED)
         os.replace(temporary, target)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def make_scratch_folder() -> tempfile.TemporaryDirectory[str]:
@@ -240,12 +244,18 @@ def is_system_file(path: str | Path) -> bool:
 
 
 def list_files(folder: str | Path, pattern: str = "*") -> list[Path]:
-    """List the files and folders in a folder that match a pattern, sorted, without system files.
+    """List the files and folders in a folder that match a pattern, sorted.
 
-    `**/*` lists all levels.
+    `**/*` lists all levels. System files are left out, and what is being written, or was when its
+    process was killed.
     """
     paths = Path(folder).glob(pattern)
-    return sorted(path for path in paths if not is_system_file(path.relative_to(folder)))
+    return sorted(path for path in paths if not _is_passed_over(path.relative_to(folder)))
+
+
+def _is_passed_over(path: Path) -> bool:
+    """Whether a path is no file of a result, nor of the user."""
+    return is_system_file(path) or any(map(is_scratch_folder, path.parts))
 
 
 def hash_files(folder: str | Path) -> dict[str, str]:
@@ -285,9 +295,12 @@ def check_replaceable(folder: Path, patterns: Collection[str], required: str = "
 
     The command replaces the whole folder, and a wrong `--out` must not delete other files. Each
     file must match one of `patterns`, and one of them the pattern `required`. The folder may also
-    be missing or empty.
+    be missing or empty. What killed processes have left in it or of it is no such file, and is
+    deleted.
     """
     make_writable(folder.parent)
+    remove_leftovers(folder.parent, folder.name)
+    remove_leftovers(folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; choose another --out")
     if not folder.exists():

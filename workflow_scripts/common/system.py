@@ -166,9 +166,17 @@ def find_file_version(commit: str, file: str) -> str | None:
     return digest.strip() if digest else None
 
 
-def _run_git(*arguments: str) -> str | None:
-    """Return the output of a git command in the project; None if it fails."""
-    command = ["git", "-C", str(PROJECT), *arguments]
+def list_tracked_files(folder: Path) -> set[str] | None:
+    """Return the files that git tracks in a checkout, by their paths there; None without git."""
+    if not (folder / ".git").exists():
+        return None
+    answer = _run_git("ls-files", "-z", folder=folder)
+    return None if answer is None else set(answer.split("\0")) - {""}
+
+
+def _run_git(*arguments: str, folder: Path | None = None) -> str | None:
+    """Return the output of a git command in a folder, or in the project; None if it fails."""
+    command = ["git", "-C", str(folder or PROJECT), *arguments]
     try:
         process = subprocess.run(
             command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=30

@@ -46,7 +46,8 @@ def require_pattern(pattern: str) -> str:
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 # A repeated seed would count as two independent runs.
 Seeds = Annotated[list[Seed], AfterValidator(require_unique)]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+Word = Annotated[str, Field(pattern=f"^{WORD}$")]
 SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 Pattern = Annotated[str, AfterValidator(require_pattern)]
 AtLeastOne = Annotated[int, Field(ge=1, le=1_000_000)]  # a larger size exhausts any memory

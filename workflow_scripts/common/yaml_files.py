@@ -13,6 +13,8 @@ from workflow_scripts.common.files import MAX_DEPTH
 
 SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_VALUES = 1_000_000
+CONSTRUCTOR = yaml.constructor.SafeConstructor()
+TAGS_OF_NUMBERS = [f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp")]
 KEYS = ("str", "int", "float", "merge")  # types that a key may have
 # Numbers as people write them. YAML 1.1 has octal, hexadecimal and sexagesimal ones, too.
 DECIMAL = re.compile(
@@ -50,7 +52,6 @@ def parse_yaml(content: bytes, path: str | Path) -> Any:
         return loader.construct_document(node)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
-    # The last two: no such number, date or time.
     except (yaml.YAMLError, ValueError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -124,12 +125,21 @@ def _check_keys(node: yaml.MappingNode) -> None:
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Raise MarkedYAMLError for a value that YAML reads otherwise than people do.
+    """Raise MarkedYAMLError for a value that YAML cannot read, or otherwise than people do.
 
     `no` is a truth value to YAML, 021 is 17, 12:30 is 750, 1e5 and 08 are texts.
     """
-    if node.style:  # quoted, or a text of several lines
-        return
+    if not node.style:  # neither quoted nor a text of several lines
+        _check_plain_value(node)
+    if node.tag in TAGS_OF_NUMBERS:
+        try:
+            CONSTRUCTOR.yaml_constructors[node.tag](CONSTRUCTOR, node)
+        except (ValueError, AttributeError) as error:  # no such number, date or time
+            raise _make_error(str(error), node) from error
+
+
+def _check_plain_value(node: yaml.ScalarNode) -> None:
+    """Raise MarkedYAMLError for a value without quotes that YAML reads otherwise than people do."""
     value = node.value
     kind = node.tag.rpartition(":")[2]
     if kind == "float" and value.lstrip("+-").lower() in (".nan", ".inf"):
@@ -153,10 +163,17 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
 
 
 def read_yaml_mapping(path: Path) -> dict:
-    """Read a YAML file that is a mapping of named entries. Raises UserError for other content."""
+    """Read a YAML file that is a mapping of named entries.
+
+    Raises UserError for other content, and for a name that is a number.
+    """
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: must contain `key: value` lines")
+    for key in content:
+        if not isinstance(key, str):
+            line = find_line(path, (key,))
+            raise UserError(f"{path}:{line}: the name {key} is a number; put it in quotes")
     return content
 
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from workflow_scripts.common.run_names import START, VariantKey, split_weights
-from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
+from workflow_scripts.common.validation import WORD, describe_unknown, locate, suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.axes import Units
 from workflow_scripts.config.catalogue import Catalogue, Paper
@@ -29,7 +29,13 @@ from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_
 from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.tasks.packages import list_packages
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME = re.compile(WORD)
+STAR = "*"
+LAYER = re.compile(r"(100|[0-9]{1,2})%")
+INTERVENTIONS = ("cap", "synonyms")
+KIND_OF_INTERVENTIONS = "prompt"
+# Of the scores under an intervention alone.
+KEYS_OF_INTERVENTIONS = ("layer", "pooling", "rate", "intervention_seed", "item_set")
 RULE_OF_NAMES = """needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', \
 and start with a letter or digit"""
 
@@ -99,6 +105,27 @@ def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
                 yield f"{line}: displays.{name}: {parts} name no {key}; one of them must"
 
 
+def check_labels(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield labels that two rows or two columns of a table have: a score would be in both cells.
+
+    `*` is no label: in claims it means any row or column.
+    """
+    for name, display in paper.displays.items():
+        if not isinstance(display, TableDisplay):
+            continue
+        labels_of_sides = {
+            "row": [row.row for row in display.rows],
+            "column": [column.column for column in display.columns],
+        }
+        for side, labels in labels_of_sides.items():
+            place = f"{locate(file, ('displays', name))}: displays.{name}"
+            for label in dict.fromkeys(labels):
+                if labels.count(label) > 1:
+                    yield f"{place}: two {side}s are called '{label}'; give each another name"
+                if label == STAR:
+                    yield f"{place}: a {side} is called '{STAR}', any {side} of claims; rename it"
+
+
 def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
     """Yield what is wrong with the cells that claims compare. `lines`: file and line of each claim.
 
@@ -110,6 +137,7 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
             yield f"{line}: claim '{claim.claim}' is listed twice; give one of them another name"
         names.add(claim.claim)
         yield from _check_sides(paper, claim, line)
+        yield from _check_stars(claim, line)
         printed = paper.cells.get(claim.published or "")
         if printed is not None and printed.unit is not None and printed.unit != claim.unit:
             units = f"{claim.unit}, its printed effect in {printed.unit}"
@@ -119,6 +147,74 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
             yield f"{line}: claim '{claim.claim}' {same}; name two cells"
         if claim.relation != "falls_with":
             yield from _check_likeness(paper, claim, line)
+
+
+def _check_stars(claim: Claim, line: str) -> Iterator[str]:
+    """Yield sides of a claim with a `*` too many or too few."""
+    for side, cell in claim.list_side_cells():
+        stars = cell.split("/").count(STAR)
+        key = f"{line}: key '{claim.claim}.{side}' is '{cell}'"
+        if claim.relation == "falls_with" and side in ("left", "right"):
+            if stars != 1:
+                rule = f"relation falls_with compares the cells that one '{STAR}' matches"
+                yield f"{key}; {rule}: write it in the place of the row or the column"
+        elif stars:
+            yield f"{key}; '{STAR}' goes with relation falls_with alone: name one cell"
+
+
+def check_given(paper: Paper, lines: list[str]) -> Iterator[str]:
+    """Yield claims that `given` names and that do not exist, or that need the claim itself.
+
+    `lines`: file and line of each claim.
+    """
+    for claim, line in zip(paper.claims, lines, strict=True):
+        if claim.given is None:
+            continue
+        key = f"{line}: key '{claim.claim}.given' names '{claim.given}'"
+        if claim.given not in paper.claims_by_name:
+            yield f"{key}; {suggest_name(claim.given, paper.claims_by_name)}"
+        elif claim.claim in _list_given(paper, claim.given):
+            itself = "this claim" if claim.given == claim.claim else "which is given this claim"
+            yield f"{key}, {itself}; name another claim"
+
+
+def _list_given(paper: Paper, name: str) -> list[str]:
+    """Return a claim, the one that it is given, and so on."""
+    given: list[str] = []
+    following: str | None = name
+    while following in paper.claims_by_name and following not in given:
+        given.append(following)
+        following = paper.claims_by_name[following].given
+    return given
+
+
+def check_experiments(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield scales of experiments at which they do not run, and variants that are listed twice."""
+    experiments = paper.experiments
+    for number, experiment in enumerate(experiments.demo):
+        keys = ("demo", number)
+        if experiment.at is not None:
+            line = locate(file, (*keys, "at"))
+            yield f"{line}: key 'demo.{number}.at': the list `demo` runs at demo alone; remove it"
+    for number, experiment in enumerate(experiments.experiments):
+        if "demo" in list_names(experiment.at or []):
+            line = locate(file, ("experiments", number, "at"))
+            advice = "write the runs of demo in the list `demo`"
+            yield f"{line}: key 'experiments.{number}.at' names demo, which runs `demo`; {advice}"
+    for part in ("demo", "experiments"):
+        for number, experiment in enumerate(getattr(experiments, part)):
+            keys = (part, number)
+            for scale in experiment.seeds:
+                if (scale == "demo") != (part == "demo"):
+                    line = locate(file, (*keys, "seeds", scale))
+                    key = f"key '{part}.{number}.seeds.{scale}'"
+                    yield f"{line}: {key}: the list `{part}` does not run at {scale}; remove it"
+            for method in experiment.methods.keys() & experiment.ours.keys():
+                for name in experiment.ours[method]:
+                    if name in experiment.methods[method]:
+                        line = locate(file, (*keys, "ours", method))
+                        key = f"key '{part}.{number}.ours.{method}'"
+                        yield f"{line}: {key} names '{name}', as `methods` does; remove one"
 
 
 def check_measured_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
@@ -175,8 +271,16 @@ def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
         for claim in (*(entry.claim for entry in plan.primary), *plan.secondary):
             if claim in plan_of_claim:
                 other = f"is also in {plan_of_claim[claim]}"
-                yield f"{folder / name}: claim '{claim}' {other}; a claim is judged by one plan"
+                line = locate(folder / name, _find_planned_claim(plan, claim))
+                yield f"{line}: claim '{claim}' {other}; a claim is judged by one plan"
             plan_of_claim[claim] = name
+
+
+def _find_planned_claim(plan: AnalysisPlan, claim: str) -> tuple[str, int]:
+    """Return the keys at which a plan names a claim."""
+    if claim in plan.secondary:
+        return "secondary", plan.secondary.index(claim)
+    return "primary", [entry.claim for entry in plan.primary].index(claim)
 
 
 def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Iterator[str]:
@@ -254,21 +358,22 @@ def check_controls(folder: Path, paper: Paper) -> Iterator[str]:
 
 def check_characters(catalogue: Catalogue) -> Iterator[str]:
     """Yield names that could leave results/ as a path, or be more than a word for a shell."""
-    names_of_methods = [*catalogue.methods]
-    for method in catalogue.methods.values():
-        names_of_methods += method.variants
-    names_by_file = {
-        "catalogue/scales.yaml": [*catalogue.scales],
-        "catalogue/tasks": [*catalogue.tasks],
-        "catalogue/methods": names_of_methods,
-        "papers": [*catalogue.papers],
-    }
+    scales = catalogue.root / "catalogue/scales.yaml"
+    places = [(name, locate(scales, (name,))) for name in catalogue.scales]
+    for name, entry in (*catalogue.tasks.items(), *catalogue.methods.items()):
+        own_place = next(block.place for block in entry.blocks if block.place.entry == (name,))
+        place = locate(catalogue.root / own_place.file, own_place.entry)
+        places.append((name, place))
+        if name == START and name in catalogue.tasks:
+            yield f"{place}: a task cannot be called '{START}', which names weights; rename it"
     for name, paper in catalogue.papers.items():
-        names_by_file[f"papers/{name}/displays.yaml"] = [*paper.displays, *paper.analyses]
-    for file, names in names_by_file.items():
-        for name in names:
-            if not NAME.fullmatch(name):
-                yield f"{catalogue.root / file}: the name {name[:100]!r} {RULE_OF_NAMES}"
+        folder = catalogue.root / "papers" / name
+        places.append((name, str(folder)))
+        for part, entries in (("displays", paper.displays), ("analyses", paper.analyses)):
+            places += [(key, locate(folder / "displays.yaml", (part, key))) for key in entries]
+    for name, place in places:
+        if not NAME.fullmatch(name):
+            yield f"{place}: the name {name[:100]!r} {RULE_OF_NAMES}"
 
 
 def check_conditions(catalogue: Catalogue) -> Iterator[str]:
@@ -336,10 +441,11 @@ class NameChecker:
         variants: Collection[str],
         weights: str | None,
         *keys: str | int,
+        key: str = "variant",
     ) -> Iterator[str]:
         """Yield a method that is not in the catalogue, and variants that it does not have.
 
-        `weights`: given weights of the variants; they are checked, too.
+        `weights`: given weights of the variants; they are checked, too. key: that names them.
         """
         if method is None:
             return
@@ -348,7 +454,7 @@ class NameChecker:
         for variant in variants:
             name, own_weights = split_weights(variant)
             if method in methods:
-                yield from self.check_name(name, methods[method].variants, *keys, "variant")
+                yield from self.check_name(name, methods[method].variants, *keys, key)
             yield from self.check_weights(own_weights or weights, *keys)
 
     def check_cell(self, cell: TableCell, *keys: str | int) -> Iterator[str]:
@@ -360,14 +466,52 @@ class NameChecker:
         if isinstance(variants, str):
             variants = [variants]
         elif isinstance(variants, dict):
+            for task in variants:
+                yield from self.check_task(task, *keys)
             variants = list(variants.values())
         yield from self.check_variants(cell.method, variants, cell.weights, *keys)
+        if cell.over is not None:
+            yield from self.check_variants(cell.method, [cell.over], None, *keys, key="over")
+        yield from self._check_selected_scores(cell, *keys)
+
+    def _check_selected_scores(self, cell: TableCell, *keys: str | int) -> Iterator[str]:
+        """Yield what a cell selects that no score has."""
+        if cell.variant_key is None:
+            return
+        yield from self._check_intervention(cell.intervention, [cell.task or ""], *keys)
+        place = f"{locate(self.catalogue.root / self.file, keys)}: {'.'.join(map(str, keys))}"
+        for key in KEYS_OF_INTERVENTIONS:
+            if getattr(cell, key) is not None and cell.intervention is None:
+                rule = f"cells have `{key}` and no `intervention`"
+                yield f"{place}: {rule}; name one of {', '.join(INTERVENTIONS)}, or remove it"
+        if not _is_layer(cell.layer):
+            rule = "write the index of a block, or a share of the depth such as 25%"
+            yield f"{place}: layer is {cell.layer!r}; {rule}"
+        if cell.relative and cell.over is None:
+            rule = "cells have `relative` and no `over`"
+            yield f"{place}: {rule}; name the variant of which it is a gain"
+
+    def _check_intervention(
+        self, intervention: str | None, tasks: list[str], *keys: str | int
+    ) -> Iterator[str]:
+        """Yield an intervention that does not exist, or that runs on these tasks cannot have."""
+        if intervention is None:
+            return
+        yield from self.check_name(intervention, INTERVENTIONS, *keys, "intervention")
+        for task in tasks:
+            entry = self.catalogue.tasks.get(task)
+            if entry is not None and entry.kind != KIND_OF_INTERVENTIONS:
+                place = locate(self.catalogue.root / self.file, (*keys, "intervention"))
+                key = f"key '{'.'.join(map(str, keys))}.intervention'"
+                rule = f"{task} is of the kind {entry.kind}, which has none"
+                yield f"{place}: {key}: {rule}; name a task of the kind {KIND_OF_INTERVENTIONS}"
 
     def check_runs(self, runs: Runs | AnalysedRuns, *keys: str | int) -> Iterator[str]:
         """Yield names of an entry of `runs`."""
         for task in list_names(runs.task):
             yield from self.check_task(task, *keys)
         yield from self.check_variants(runs.method, [runs.variant], None, *keys)
+        yield from self._check_intervention(runs.intervention, list_names(runs.task), *keys)
 
     def check_experiment(self, experiment: Experiment, *keys: str | int) -> Iterator[str]:
         """Yield names of an entry of experiments.yaml."""
@@ -384,6 +528,13 @@ class NameChecker:
                         yield from self.check_name(variant, methods[method].variants, *place)
         for scale in (*experiment.seeds, *list_names(experiment.at or [])):
             yield from self.check_name(scale, self.catalogue.scales, *keys)
+
+
+def _is_layer(layer: int | str | None) -> bool:
+    """Whether a cell may have this layer: an index, a share of the depth, or none."""
+    if isinstance(layer, str):
+        return LAYER.fullmatch(layer) is not None
+    return layer is None or layer >= 0
 
 
 def check_names(catalogue: Catalogue) -> Iterator[str]:

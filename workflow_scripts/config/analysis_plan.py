@@ -168,6 +168,9 @@ class PrimaryClaim(StrictModel):
             if self.smallest != self.margin:
                 rule = f"without a published effect it is the margin, {self.margin}"
                 raise ValueError(f"smallest is {self.smallest}; {rule}")
+        elif self.published <= self.null:
+            rule = f"the effect of equal sides is {self.null}; write what is above it"
+            raise ValueError(f"published is {self.published}, but {rule}")
         else:
             share = (self.smallest - self.margin) / (self.published - self.null)
             if min(abs(share - allowed) for allowed in SHARES) >= 0.01:
@@ -256,6 +259,8 @@ class FirstPlan(AnalysisPlan):
 
     quantile: float | None = Field(
         None,
+        gt=0,
+        lt=1,
         description=f"In plans written until {LAST_DAY_OF_WRITTEN_QUANTILES} alone: 1 - 0.05 / K "
         "for K primary claims, which may be rounded. Later plans leave it out: it follows.",
     )

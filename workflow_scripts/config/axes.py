@@ -10,6 +10,7 @@ its texts `{axis}` is the label, in a claim also `{key}` a value of a member.
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
+from string import Formatter
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
@@ -35,6 +36,7 @@ FindCell = Callable[[str, str, str], TableCell | None]  # of display, row and co
 TEXTS = ("row", "column", "panel", "series", "group")
 TEST_SET = {"split": "test", "subset": "all"}
 POINTS = ("percent", "BLEU")  # units in which a difference is in points
+UNIT_OF_TRENDS = "tau"  # Kendall's, of relation falls_with
 UNITS_OF_MEASURES = {
     "log_ratio": "log ratio",
     "log_odds": "log odds",
@@ -98,6 +100,10 @@ def list_members(axes: Axes, item: Any, place: str) -> list[Member]:
 def fill_text(text: str, names: dict[str, Any], place: str) -> str:
     """Fill in each `{name}`. An empty label at an end leaves out the comma before it."""
     try:
+        for _, name, form, conversion in Formatter().parse(text):
+            # Python reads more in braces, such as {by[0]}, {by.count} and {by!r}.
+            if name and (form or conversion or set(".[") & set(name)):
+                raise ValueError(f"{{{name}}} has more than a name")
         return text.format(**names).strip(" ,")
     except KeyError as error:
         names_in_words = ", ".join(map(str, names))
@@ -121,11 +127,11 @@ def merge_extended(entries: dict[str, Entry], name: str, place: str) -> Entry:
     if base is None:
         return entry
     others = {key: value for key, value in entries.items() if key != name}
-    if base not in others:
-        raise UserError(f"{place}: extends '{base}'; {suggest_name(base, others)}")
+    if not isinstance(base, str) or base not in others:
+        raise UserError(f"{place}: extends '{base}'; {suggest_name(str(base), others)}")
     copied = merge_extended(others, base, place)
-    if "options" in entry:
-        entry["options"] = copied.get("options", {}) | entry["options"]
+    if isinstance(entry.get("options"), dict) and isinstance(copied.get("options"), dict):
+        entry["options"] = copied["options"] | entry["options"]
     return copied | entry
 
 
@@ -148,7 +154,7 @@ def write_out(
                 if key == "each":
                     continue
                 written[key] = value
-                if key in TEXTS:
+                if key in TEXTS and value is not None:
                     written[key] = fill_text(value, labels, place)
             for member in members:
                 written |= member.values
@@ -291,9 +297,11 @@ def expand_claims(
     Cells named without their metric get it.
     """
     common = {key: value for key, value in entry.items() if key not in ("each", "when")}
+    rules = entry.get("when", [])
+    _check_rules(axes, rules, entry.get("each", []), place)
     claims = []
     for members in combine(axes, entry.get("each", []), place):
-        claim = common | apply_rules(entry.get("when", []), members, place)
+        claim = common | apply_rules(rules, members)
         for side in SIDES:
             if isinstance(claim.get(side), dict):
                 claim[side] = spread_cells(axes, claim[side], place)
@@ -305,7 +313,26 @@ def expand_claims(
     return claims
 
 
-def apply_rules(rules: list[Entry], members: tuple[Member, ...], place: str) -> Entry:
+def _check_rules(axes: Axes, rules: list[Entry], each: list, place: str) -> None:
+    """Raise UserError for a rule of a claim with a label that none of its members has."""
+    for item in each:
+        members = list_members(axes, item, place)
+        labels = [member.label for member in members]
+        for axis in dict.fromkeys(member.axis for member in members):
+            for rule in rules:
+                if axis not in rule:
+                    continue
+                if not isinstance(rule[axis], str | list):
+                    problem = f"a rule of `when` has {axis} {rule[axis]!r}"
+                    raise UserError(f"{place}: {problem}; give one of its labels, or a list")
+                for label in list_names(rule[axis]):
+                    if label not in labels:
+                        problem = f"a rule of `when` has {axis} '{label}'"
+                        suggestion = suggest_name(label, labels)
+                        raise UserError(f"{place}: {problem}, which `each` has not; {suggestion}")
+
+
+def apply_rules(rules: list[Entry], members: tuple[Member, ...]) -> Entry:
     """Return what the rules of a claim set for these members. The lower rule wins.
 
     A rule is `{axis: labels, field: value}`.
@@ -313,21 +340,17 @@ def apply_rules(rules: list[Entry], members: tuple[Member, ...], place: str) -> 
     labels = {member.axis: member.label for member in members}
     fields: Entry = {}
     for rule in rules:
-        if _applies_to(rule, labels, place):
+        if _applies_to(rule, labels):
             fields |= {key: value for key, value in rule.items() if key not in labels}
     return fields
 
 
-def _applies_to(rule: Entry, labels: dict[str, str], place: str) -> bool:
+def _applies_to(rule: Entry, labels: dict[str, str]) -> bool:
     """Whether a rule of a claim is for the members with these labels (axis -> label)."""
     applies = True
     for axis, label in labels.items():
-        if axis not in rule:
-            continue
-        if not isinstance(rule[axis], str | list):
-            problem = f"a rule of `when` has {axis} {rule[axis]!r}"
-            raise UserError(f"{place}: {problem}; give one of its labels, or a list")
-        applies = applies and label in list_names(rule[axis])
+        if axis in rule:
+            applies = applies and label in list_names(rule[axis])
     return applies
 
 
@@ -387,12 +410,15 @@ def complete_cells(side: Any, find_cell: FindCell) -> Any:
     return f"{side}/{cell.metric}"
 
 
-def find_unit(measure: str | None, left: Any, find_cell: FindCell) -> str:
-    """Return the unit of an effect by its measure, or by the first cell of the left side.
+def find_unit(claim: Entry, find_cell: FindCell) -> str:
+    """Return the unit of a claim's effect by its measure, or by the first cell of the left side.
 
     It is empty if there is no such cell.
     """
-    if measure in UNITS_OF_MEASURES:
+    if claim.get("relation") == "falls_with":
+        return UNIT_OF_TRENDS
+    measure, left = claim.get("measure"), claim.get("left")
+    if isinstance(measure, str) and measure in UNITS_OF_MEASURES:
         return UNITS_OF_MEASURES[measure]
     cells = list_cells(left)
     if not cells or cells[0].count("/") != 3:

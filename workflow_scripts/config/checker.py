@@ -5,9 +5,10 @@ Each has its file and line.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import digest, list_files
@@ -19,7 +20,7 @@ from workflow_scripts.config.display_schema import Analysis, FigureDisplay, Tabl
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.own_code import check_definition, check_entry_points, check_settings
-from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.requested import check_named_claims, list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.setting_checks import (
     Case,
@@ -44,7 +45,11 @@ from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.training.settings import Validation
 
 PACKAGE = Path(__file__).parents[1]
+# What a cell may leave open, and of which some runs have no scores.
+SELECTED_BY_SOME = ("pooling", "rate", "intervention_seed", "item_set", "readout")
+ITEM_SETS = ("all", "own_correct")  # of the scores under an intervention
 ENTRY_FUNCTIONS = {ANALYSES: "analyse", FIGURES: "draw"}
+IS_PLACED = re.compile(r"\S+:\d+: ")  # with file and line
 # Parts of a message that differ from run to run.
 OF_A_RUN = re.compile(
     r"settings of \S+: "
@@ -60,8 +65,9 @@ def find_problems(root: str | Path = ".") -> list[str]:
     What depends on a wrong entry is checked once that entry is right.
     """
     problems = ErrorList()
+    config: Config | None = None
     with problems.collect():
-        load_config(root=root)
+        config = load_config(root=root)
     catalogue = read_catalogue(str(root), os.getcwd())
     problems.add(*catalogue.problems.lines)
     problems.add(*check_entry_points())
@@ -75,11 +81,33 @@ def find_problems(root: str | Path = ".") -> list[str]:
         with problems.collect():
             problems.add(*_check_modules(file, paper))
             problems.add(*_check_scores(file, catalogue, paper))
+    if config is not None and not problems.lines:
+        claims = locate(catalogue.root / "config.yaml", ("claims",))
+        with problems.collect(), _place_errors(claims):
+            check_named_claims(catalogue, config)
     # One mistake may show in many runs.
     first_lines: dict[str, str] = {}
     for line in problems.lines:
-        first_lines.setdefault(OF_A_RUN.sub("", line), line)
+        problem = line
+        text = IS_PLACED.sub("", line, count=1)
+        if text.startswith("settings of "):  # the place is that of a run, not of the mistake
+            problem = text
+        first_lines.setdefault(OF_A_RUN.sub("", problem), line)
     return list(first_lines.values())
+
+
+@contextmanager
+def _place_errors(place: str) -> Iterator[None]:
+    """Put a place before each problem of a UserError that names none."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError("\n".join(_place(str(error).splitlines(), place))) from error
+
+
+def _place(lines: Iterable[str], place: str) -> list[str]:
+    """Put a place before each line that has no file and line of its own."""
+    return [line if IS_PLACED.match(line) else f"{place}: {line}" for line in lines]
 
 
 def _check_pilots(root: Path, key: str, paper: Paper) -> Iterator[str]:
@@ -113,7 +141,8 @@ def _digest_files() -> str:
     places = {"config.yaml": Path("config.yaml")}
     for folder in (Path("catalogue"), Path("papers"), PACKAGE):
         for file in list_files(folder, "**/*"):
-            if file.suffix in (".yaml", ".csv", ".py"):
+            # A misnamed file of catalogue/ or papers/ is a problem, too.
+            if folder != PACKAGE or file.suffix in (".yaml", ".csv", ".py"):
                 # Names within the folder of the checkout, which may be moved.
                 places[f"{folder.name}/{file.relative_to(folder)}"] = file
     states = []
@@ -138,16 +167,16 @@ def _check_tasks(catalogue: Catalogue, problems: ErrorList) -> None:
 
 def _check_runs(catalogue: Catalogue, problems: ErrorList) -> None:
     """Find problems of the specs of the runs that papers ask for, and of all other variants."""
-    requested: dict[tuple[str, str], str] = {}  # method, variant -> a task
+    tasks_of_variants: dict[tuple[str, str], dict[str, None]] = {}  # by method and variant
     replaced: dict[ReplacedKey, list[Case]] = {}
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
-            for variant in _list_defined_variants(catalogue, paper, scale):
-                requested[variant.method, variant.variant] = variant.task
+            for variant, place in _locate_defined_variants(catalogue, key, scale).items():
+                tasks_of_variants.setdefault(variant[1:], {})[variant.task] = None
                 is_intervened = variant in paper.intervened_variants
                 run = variant.make_run(seed=0)
                 problems_of_run = _list_run_problems(catalogue, run, scale, is_intervened)
-                problems.add(*problems_of_run)
+                problems.add(*_place(problems_of_run, place))
                 if not problems_of_run:
                     for replaced_key in list_replaced_keys(catalogue, run, scale):
                         replaced.setdefault(replaced_key, []).append(Case(scale, run.task))
@@ -157,18 +186,32 @@ def _check_runs(catalogue: Catalogue, problems: ErrorList) -> None:
                     list_requested_runs(catalogue, config)
     problems.add(*describe_replaced_keys(replaced))
     for name, method in catalogue.methods.items():
-        tasks = {task: None for (other, _), task in requested.items() if other == name}
-        for variant_name in method.variants:
-            if (name, variant_name) not in requested:
-                problems.add(*_check_unrequested(catalogue, name, variant_name, list(tasks)))
+        for variant_name, method_variant in method.variants.items():
+            if (name, variant_name) in tasks_of_variants:
+                continue
+            # A variant that is inherited may be right only where papers ask for that of the base.
+            tasks: dict[str, None] = {}
+            for base in method.extended:
+                tasks |= tasks_of_variants.get((base, variant_name), {})
+            for (other, _), requested_tasks in tasks_of_variants.items():
+                if other == name:
+                    tasks |= requested_tasks
+            lines = _check_unrequested(catalogue, name, variant_name, list(tasks))
+            problems.add(*_place(lines, str(method_variant.blocks[-1].place)))
 
 
-def _list_defined_variants(catalogue: Catalogue, paper: Paper, scale: str) -> list[VariantKey]:
-    """Return the variants that a paper asks for at a scale and that the catalogue defines."""
-    variants: list[VariantKey] = []
-    for experiment in paper.experiments.list_at(scale):
-        variants += experiment.list_variants()
-    return [variant for variant in variants if is_defined(catalogue, variant)]
+def _locate_defined_variants(catalogue: Catalogue, paper: str, scale: str) -> dict[VariantKey, str]:
+    """Return the variants that a paper asks for at a scale and that the catalogue defines.
+
+    Each with file and line of the first experiment that names it.
+    """
+    file = catalogue.root / "papers" / paper / "experiments.yaml"
+    places: dict[VariantKey, str] = {}
+    for keys, experiment in catalogue.papers[paper].experiments.map_at(scale).items():
+        for variant in experiment.list_variants():
+            if is_defined(catalogue, variant):
+                places.setdefault(variant, locate(file, keys))
+    return places
 
 
 def _list_run_problems(
@@ -196,9 +239,9 @@ def _check_unrequested(
 ) -> list[str]:
     """Return the problems of a variant that no paper asks for, on a task of the first of its kinds.
 
-    requested_tasks: those on which papers ask for the method; they are taken before others. There
-    are none if it is right on a task of any kind at any scale; the problems are those of the
-    first scale.
+    requested_tasks: those on which papers ask for the method or a base of it; they are taken before
+    others. There are none if it is right on a task of any kind at any scale; the problems are those
+    of the first scale.
     """
     problems_of_first: list[str] = []
     for scale in catalogue.scales:
@@ -302,11 +345,11 @@ def _check_module(
 
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
-    """Yield a sentence for each metric, split or subset that the runs of a cell have at no scale.
+    """Yield a sentence for each metric, split and the like that a cell's runs have at no scale.
 
     Each is named once per table, with the first cell that has it.
     """
-    names_of_scores: dict[tuple[VariantKey, bool], dict[str, Collection[str]]] = {}
+    names_of_scores: dict[tuple[VariantKey, bool], dict[str, Collection[Any]]] = {}
     for name, display in paper.displays.items():
         if not isinstance(display, TableDisplay):
             continue
@@ -319,13 +362,16 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
                 names_of_scores[case] = _list_score_names(catalogue, variant, cell)
             for key, names in names_of_scores[case].items():
                 value = getattr(cell, key)
-                if not names or value in names or (key, value) in reported:
+                is_free = value is None and key in SELECTED_BY_SOME
+                if is_free or value in names or (key, value) in reported:
                     continue
                 reported.add((key, value))
                 line = locate(file, ("displays", name))
                 parts = f"row '{cell.row}' and column '{cell.column}'"
                 problem = f"{variant.task} has no {key} '{value}'"
-                suggestion = suggest_name(str(value), names)
+                suggestion = suggest_name(str(value), dict.fromkeys(names))
+                if key == "readout" and not names:
+                    suggestion = "training.also_keep of its settings names what is kept"
                 yield f"{line}: displays.{name}: {parts}: {problem}; {suggestion}"
 
 
@@ -333,15 +379,16 @@ def _list_score_names(
     catalogue: Catalogue,
     variant: VariantKey,
     cell: TableCell,
-) -> dict[str, Collection[str]]:
+) -> dict[str, Collection[Any]]:
     """Return the metrics, splits and subsets of the scores of a variant.
 
-    They are those under an intervention if the cell is. What is missing or empty says nothing.
+    They are those under an intervention if the cell is. What is missing says nothing.
     """
+    run = variant.make_run(seed=0)
     if cell.intervention is not None:
-        return {"metric": METRICS}
+        return {"metric": METRICS} | _list_intervention_names(catalogue, run)
     task = catalogue.tasks[variant.task]
-    evaluations = list(_list_evaluations(catalogue, variant.make_run(seed=0)))
+    evaluations = list(_list_evaluations(catalogue, run))
     if not evaluations:
         return {}
     measures: dict[str, dict] = {}
@@ -349,11 +396,39 @@ def _list_score_names(
     for evaluation in evaluations:
         measures |= evaluation.get_measures()
         splits += evaluation.splits
-    return {
+    names: dict[str, Collection[Any]] = {
         "metric": [*load_kind_settings(task.kind).metrics, *_list_metrics(measures)],
         "split": splits,
         "subset": ("all", *task.subsets),
     }
+    kept = _list_kept_checkpoints(catalogue, run)
+    if task.kind == "seq2seq" and kept is not None:  # other kinds have readouts of their own
+        names["readout"] = kept
+    return names
+
+
+def _list_intervention_names(catalogue: Catalogue, run: Run) -> dict[str, Collection[Any]]:
+    """Return what the interventions on a run have at any scale where its settings are right."""
+    names: dict[str, list] = {}
+    for scale in catalogue.scales:
+        with suppress(UserError):
+            settings = resolve_intervention(catalogue, run, scale)
+            names.setdefault("pooling", []).extend(settings.poolings)
+            names.setdefault("rate", []).extend(settings.rates)
+            names.setdefault("intervention_seed", []).extend(settings.seeds)
+    return {**names, "item_set": ITEM_SETS} if names else {}
+
+
+def _list_kept_checkpoints(catalogue: Catalogue, run: Run) -> list[str] | None:
+    """Return the checkpoints besides the best one that a run keeps at any scale.
+
+    None if its settings are right at no scale.
+    """
+    kept: list[str] | None = None
+    for scale in catalogue.scales:
+        with suppress(UserError):
+            kept = [*(kept or []), *resolve_run(catalogue, run, scale).kept_checkpoints]
+    return kept
 
 
 def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[Evaluation]:

@@ -19,9 +19,11 @@ from workflow_scripts.config.display_schema import (
     ShownRuns,
     Source,
 )
+from workflow_scripts.config.schema import Names
 from workflow_scripts.data.sources.declared import SourceName
 
-Members = list[str] | dict[str, dict[str, Any]]  # of an axis
+Labels = Annotated[list[str], Field(min_length=1)]
+Members = Labels | Annotated[dict[str, dict[str, Any]], Field(min_length=1)]  # of an axis
 Combined = list[str | dict[str, Members]]
 Each = Annotated[Combined | None, Field(description="Axes whose members this entry combines.")]
 Extends = Annotated[
@@ -39,6 +41,9 @@ class MemberEntry(Selection):
 
     panel: str | None = None
     series: str | None = None
+
+
+DisplayMembers = Labels | Annotated[dict[str, MemberEntry], Field(min_length=1)]
 
 
 class RowEntry(Selection):
@@ -79,7 +84,7 @@ class RunsEntry(ShownRuns):
     each: Each = None
     method: str | None = None
     variant: str | None = None
-    task: str | list[str] | None = None
+    task: Names | None = None
 
 
 class FigureEntry(StrictModel):
@@ -156,7 +161,7 @@ class DisplayFile(StrictModel):
     Its entries are read one by one, so that a mistake in one costs no other.
     """
 
-    axes: dict[str, list[str] | dict[str, MemberEntry]] = AXES
+    axes: dict[str, DisplayMembers] = AXES
     analyses: dict[str, dict[str, Any]] = {}
     displays: dict[str, dict[str, Any]]
 
@@ -178,7 +183,7 @@ class ClaimFile(StrictModel):
 class DisplaysSchema(StrictModel):
     """displays.yaml of a paper."""
 
-    axes: dict[str, list[str] | dict[str, MemberEntry]] = AXES
+    axes: dict[str, DisplayMembers] = AXES
     analyses: dict[str, AnalysisEntry] = {}
     displays: dict[str, DisplayEntry]
 

@@ -54,7 +54,7 @@ class Block:
         if not isinstance(rule, Condition):
             return True
         for name, patterns in ((task, rule.task), (kind, rule.kind), (scale, rule.scale)):
-            if patterns and not _matches_any(name, list_names(patterns)):
+            if patterns is not None and not _matches_any(name, list_names(patterns)):
                 return False
         return True
 
@@ -210,8 +210,12 @@ def _merge_values(lineage: list[_Entry], model: type[BaseModel]) -> dict[str, An
 
 
 def _list_variants(lineage: list[_Entry]) -> dict[str, Variant]:
-    """Return the variants of a method: its own, and those of the entries that it extends."""
+    """Return the variants of a method: its own, and those of the entries that it extends.
+
+    One that a list selects may extend one that the list leaves out.
+    """
     entries: dict[str, _Entry] = {}
+    known: dict[str, _Entry] = {}  # with those that a list leaves out
     for method in lineage:
         variants = method.content.variants
         if isinstance(variants, list):
@@ -223,12 +227,13 @@ def _list_variants(lineage: list[_Entry]) -> dict[str, Variant]:
             entries = {name: entries[name] for name in variants}
         elif variants:
             entries = {}
+            known = entries
             for name, variant in variants.items():
                 place = replace(method.place, entry=(*method.place.entry, "variants", name))
                 entries[name] = _Entry(place, variant)
     variants_with_blocks = {}
     for name, entry in entries.items():
-        blocks = [Block(each.place, each.content) for each in _find_lineage(entries, name)]
+        blocks = [Block(each.place, each.content) for each in _find_lineage(known, name)]
         variants_with_blocks[name] = Variant(entry.content.title, tuple(blocks))
     return variants_with_blocks
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import list_files
 from workflow_scripts.common.validation import (
@@ -58,6 +60,11 @@ from workflow_scripts.config.entries import read_methods, read_tasks
 from workflow_scripts.config.overrides import name_option, read_overrides
 from workflow_scripts.config.own_code import check_settings
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, parse_config
+from workflow_scripts.config.unread_files import (
+    find_unread_catalogue_files,
+    find_unread_paper_files,
+    find_unread_papers,
+)
 
 
 def load_config(
@@ -95,7 +102,8 @@ def load_config(
         problems.add(describe_unknown(file, ("scale",), scale, known_scales))
     for key in ("papers", "claims"):
         for paper in _find_unknown_papers(key, from_file.get(key), known_papers):
-            problems.add(describe_unknown(file, (key,), paper, known_papers))
+            suggestion = _suggest_paper(paper, known_papers)
+            problems.add(f"{locate(file, (key,))}: key '{key}' names '{paper}'; {suggestion}")
     with problems.collect():
         parse_config(from_file, file)
     problems.check_empty()
@@ -132,7 +140,7 @@ def _check_option(
         unknown = [value]
     place = option if is_own_option else f"{option} {key}"
     for name in unknown:
-        problems.add(f"{place}: no {noun} '{name}'; {suggest_name(name, known_names)}")
+        problems.add(f"{place}: no {noun} '{name}'; {_suggest_paper(name, known_names)}")
     try:
         parse_config({key: value}, option)
     except UserError as error:
@@ -140,6 +148,14 @@ def _check_option(
             # The option says which key it is.
             own_line = re.sub(rf"key '{key}(\.\d+)?' is ", "", line) if is_own_option else line
             problems.add(own_line)
+
+
+def _suggest_paper(name: str, known_names: list[str]) -> str:
+    """Suggest the paper, or the scale, that was probably meant."""
+    paper, slash, _ = name.partition("/")
+    if slash and paper in known_names:
+        return f"write {paper}, the whole paper; --claim takes <paper>/<claim>"
+    return suggest_name(name, known_names)
 
 
 def _check_claim_papers(
@@ -182,8 +198,11 @@ def _find_unknown_papers(key: str, names: Any, known_papers: list[str]) -> list[
         if not isinstance(name, str):
             continue
         paper, _, claim = name.partition("/")
-        is_paper = key == "papers" or claim
-        if is_paper and paper not in known_papers:
+        if key == "papers":
+            paper = name
+        elif not claim:
+            continue
+        if paper not in known_papers:
             unknown.append(paper)
     return unknown
 
@@ -218,6 +237,7 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
         catalogue.meanings.update(entry.meanings)
     for file in list_files(root, "papers/*/experiments.yaml"):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
+    problems.add(*find_unread_catalogue_files(root), *find_unread_papers(root))
     problems.add(*agreement.check_characters(catalogue))
     if catalogue_is_right:  # names of a broken entry are not reported wherever they are used
         problems.add(*agreement.check_conditions(catalogue))
@@ -236,7 +256,16 @@ def _read_metrics(file: Path) -> list[Metrics]:
     content = read_yaml(file)
     if not isinstance(content, list):
         raise UserError(f"{file}: must be a list of units with their metrics")
-    return [parse_as(Metrics, written, file, (number,)) for number, written in enumerate(content)]
+    metrics = [parse_as(Metrics, entry, file, (number,)) for number, entry in enumerate(content)]
+    unit_of_metric: dict[str, str] = {}
+    for number, entry in enumerate(metrics):
+        for metric in entry.metrics:
+            if metric in unit_of_metric:
+                line = locate(file, (number, "metrics"))
+                other = f"is also in {unit_of_metric[metric]}"
+                raise UserError(f"{line}: metric '{metric}' {other}; remove one")
+            unit_of_metric[metric] = entry.unit
+    return metrics
 
 
 def _list_units(metrics: list[Metrics]) -> Units:
@@ -257,14 +286,20 @@ def _read_paper(folder: Path, units: Units | None, problems: ErrorList) -> Paper
     problems_before_displays = len(problems.lines)
     displays, analyses = _read_displays(folder / "displays.yaml", units, problems)
     displays_are_right = len(problems.lines) == problems_before_displays
+    problems.add(*find_unread_paper_files(folder, displays if displays_are_right else None))
+    problems_before_plans = len(problems.lines)
     plans = _read_plans(folder, problems)
     problems_before_claims = len(problems.lines)
-    claims, lines = _read_claims(folder, displays, plans, problems)
+    plans_are_right = problems_before_claims == problems_before_plans
+    claims, lines = _read_claims(folder, displays, plans, plans_are_right, problems)
     claims_are_right = len(problems.lines) == problems_before_claims
     paper = Paper(experiments, displays, analyses, claims, plans)
+    problems.add(*agreement.check_experiments(file, paper))
     if claims_are_right:
         problems.add(*agreement.check_plans(folder, paper))
+        problems.add(*agreement.check_given(paper, lines))
     if displays_are_right:  # cells of a broken display are not reported wherever they are used
+        problems.add(*agreement.check_labels(folder / "displays.yaml", paper))
         problems.add(*agreement.check_claims(paper, lines))
         problems.add(*agreement.check_controls(folder, paper))
         with problems.collect():
@@ -315,9 +350,27 @@ def _read_analysis(file: Path, axes: Axes, entries: dict[str, Entry], name: str)
     """Read the analysis `name` of the entries that displays.yaml has under `analyses`."""
     keys = ("analyses", name)
     place = f"{locate(file, keys)}: analyses.{name}"
-    parse_as(AnalysisEntry, entries[name], file, keys)
-    entry = merge_extended(entries, name, locate(file, (*keys, "extends")))
+    entry = _merge_entry(file, entries, keys)
     return parse_as(Analysis, expand_runs(axes, entry, place), file, keys, at=keys)
+
+
+def _merge_entry(file: Path, entries: dict[str, Entry], keys: tuple[str, str]) -> Entry:
+    """Return an entry at `keys` of displays.yaml over the one that it extends.
+
+    Raises UserError if the form of either is wrong.
+    """
+    part, name = keys
+    merged = merge_extended(entries, name, locate(file, (*keys, "extends")))
+    model: type[BaseModel] = TableEntry
+    if part == "analyses":
+        model = AnalysisEntry
+    elif "module" in merged:
+        model = FigureEntry
+    parse_as(model, entries[name], file, keys)
+    base = entries[name].get("extends")
+    if base is not None:
+        _merge_entry(file, entries, (part, base))
+    return merged
 
 
 def _read_display(
@@ -330,9 +383,8 @@ def _read_display(
     """Read the display `name` of the entries that displays.yaml has under `displays`."""
     keys = ("displays", name)
     place = f"{locate(file, keys)}: displays.{name}"
-    entry = merge_extended(entries, name, locate(file, (*keys, "extends")))
+    entry = _merge_entry(file, entries, keys)
     is_figure = "module" in entry
-    parse_as(FigureEntry if is_figure else TableEntry, entries[name], file, keys)
     display = expand_display(axes, units, entry, place)
     return parse_as(FigureDisplay if is_figure else TableDisplay, display, file, keys, at=keys)
 
@@ -341,9 +393,13 @@ def _read_claims(
     folder: Path,
     displays: dict[str, Display],
     plans: dict[str, AnalysisPlan],
+    plans_are_right: bool,
     problems: ErrorList,
 ) -> tuple[list[Claim], list[str]]:
-    """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
+    """Read the claims of a paper, and write out their axes. Returns also file and line of each.
+
+    plans_are_right: whether the measures of all primary claims, and so their units, are known.
+    """
     file = folder / "claims.yaml"
     primary_claims = _map_primary_claims(plans)
     claims: list[Claim] = []
@@ -364,8 +420,11 @@ def _read_claims(
                     planned = primary_claims.get(str(fields["claim"]))
                     if planned is not None:
                         fields |= _collect_planned_fields(fields, planned, folder, keys)
-                    unit = find_unit(fields.get("measure"), fields.get("left"), find_cell)
-                    fields.setdefault("unit", unit)
+                    unit = find_unit(fields, find_cell)
+                    written = fields.setdefault("unit", unit)
+                    if plans_are_right and unit and written != unit:
+                        problem = f"claim '{fields['claim']}' is in {unit}, not in {written}"
+                        raise UserError(f"{line}: {problem}; leave out `unit`")
                     claims.append(parse_as(Claim, fields, file, str(fields["claim"]), at=keys))
                     lines.append(line)
     return claims, lines

@@ -16,7 +16,7 @@ from workflow_scripts.config.claim_needs import (
     is_measured,
     split_claim_names,
 )
-from workflow_scripts.config.schema import PLANNED, Config, Experiment
+from workflow_scripts.config.schema import PLANNED, Config
 from workflow_scripts.config.specs import find_parent_run
 
 PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
@@ -105,32 +105,37 @@ def _iterate_experiment_runs(
         for variant in experiment.list_variants(config.only):
             seeds = config.seeds
             if not seeds:
-                seeds = _find_seeds(catalogue, key, experiment, variant, config.scale)
+                seeds = _find_seeds(catalogue, key, place, variant, config.scale)
             for seed in seeds:
                 yield variant.make_run(seed)
 
 
 def _find_seeds(
-    catalogue: Catalogue, key: str, experiment: Experiment, variant: VariantKey, scale: str
+    catalogue: Catalogue, key: str, place: tuple[str, int], variant: VariantKey, scale: str
 ) -> list[int]:
     """Return the seeds that an experiment of a paper asks for, of one of its variants at a scale.
 
-    Raises UserError if they are planned by a paper that does not exist, or that compares the
-    variant in no claim of its plans.
+    place: the keys of the experiment in the file. Raises UserError if they are planned by a paper
+    that does not exist, or that compares the variant in no claim of its plans.
     """
-    seeds = experiment.seeds[scale]
+    experiments = catalogue.papers[key].experiments
+    part, number = place
+    own_seeds = getattr(experiments, part)[number].seeds
+    seeds = (experiments.seeds | own_seeds)[scale]
     if isinstance(seeds, list):
         return seeds
     if seeds == PLANNED:
         return catalogue.papers[key].find_planned_seeds(variant, scale)
     file = catalogue.root / "papers" / key / "experiments.yaml"
+    keys = (*place, "seeds", scale) if scale in own_seeds else ("seeds", scale)
+    line = locate(file, keys)
     if seeds.planned not in catalogue.papers:
         suggestion = suggest_name(seeds.planned, catalogue.papers)
-        raise UserError(f"{file}: seeds are planned by '{seeds.planned}'; {suggestion}")
+        raise UserError(f"{line}: seeds are planned by '{seeds.planned}'; {suggestion}")
     planned_seeds = catalogue.papers[seeds.planned].list_planned_seeds(scale)
     if variant not in planned_seeds:
         problem = f"no plan of {seeds.planned} at {scale} compares {variant}"
-        raise UserError(f"{file}: {problem}; name its seeds")
+        raise UserError(f"{line}: {problem}; name its seeds")
     return planned_seeds[variant]
 
 

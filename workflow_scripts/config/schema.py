@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Kind = str
 else:
     Kind = Literal[tuple(list_packages("tasks"))]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 GpuOptions = Annotated[str, AfterValidator(require_gpu_request)]
 PLANNED = "planned"  # in the place of seeds: those of the paper's analysis plans
 
@@ -88,7 +87,7 @@ class ModelSources(StrictModel):
 class Config(StrictModel):
     """config.yaml: what a user chooses."""
 
-    scale: Name = Field(
+    scale: Word = Field(
         default="demo", description="demo, small or full: see catalogue/scales.yaml."
     )
     papers: Annotated[list[str], AfterValidator(require_unique)] = Field(
@@ -175,11 +174,11 @@ def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> C
     strange = [
         key
         for key in own_content
-        if key not in Config.model_fields and not find_close_name(key, Config.model_fields)
+        if key not in Config.model_fields and not find_close_name(str(key), Config.model_fields)
     ]
     problems = ErrorList()
     for key in strange:
-        problems.add(f"{locate(file, (key,))}: {describe_strange_key(key)}")
+        problems.add(f"{locate(file, (key,))}: {describe_strange_key(str(key))}")
         del own_content[key]
     if strange:
         with problems.collect():
@@ -249,7 +248,9 @@ class DataLayer(LabelledLayer):
     )
 
 
-Names = str | list[str]
+Names = str | Annotated[list[str], Field(min_length=1)]
+# A repeated variant would be listed twice.
+VariantNames = Annotated[list[str], AfterValidator(require_unique), Field(min_length=1)]
 
 
 def list_names(names: Names) -> list[str]:
@@ -343,7 +344,8 @@ class VariantEntry(LabelledLayer):
     title: str
 
 
-Variants = Annotated[dict[Name, VariantEntry], Field(min_length=1)]
+Variants = Annotated[dict[Word, VariantEntry], Field(min_length=1)]
+SelectedVariants = Annotated[list[Word], AfterValidator(require_unique), Field(min_length=1)]
 
 
 class MethodEntry(LabelledLayer):
@@ -360,7 +362,7 @@ class MethodEntry(LabelledLayer):
     when: list[Rule] = Field(
         [], description="Rules, applied from top to bottom after the entry's own settings."
     )
-    variants: Variants | Annotated[list[Name], Field(min_length=1)] | None = Field(
+    variants: Variants | SelectedVariants | None = Field(
         default=None, description="A list selects some variants of the entry that this one extends."
     )
 
@@ -375,10 +377,10 @@ class Jobs(StrictModel):
         gt=0, description="Time; a training that needs more continues in another job."
     )
     memory: int = Field(gt=0, description="MB of host memory.")
-    memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field(
+    memory_of: dict[Word, Annotated[int, Field(gt=0)]] = Field(
         {}, description="MB by method, where it differs."
     )
-    large_gpu: Annotated[list[Name], AfterValidator(require_unique)] = Field(
+    large_gpu: Annotated[list[Word], AfterValidator(require_unique)] = Field(
         [], description="Methods that need a GPU of 80 GB: `large_gpu_request` of config.yaml."
     )
     save_seconds: int = Field(
@@ -406,8 +408,8 @@ class Experiment(StrictModel):
     """Runs that a paper needs: each task with each variant of each method."""
 
     task: Names
-    methods: dict[str, list[str]] = Field({}, description="Variants by method.")
-    ours: dict[str, list[str]] = Field(
+    methods: dict[str, VariantNames] = Field({}, description="Variants by method.")
+    ours: dict[str, VariantNames] = Field(
         {},
         description="The same of variants that the paper does not have on this task: controls, "
         "ablations and further baselines of ours. `only: paper` leaves them out.",

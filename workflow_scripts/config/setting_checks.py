@@ -10,6 +10,7 @@ from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.layers import (
     SECTIONS,
     Setting,
+    drop_places,
     find_section_class,
     find_unknown_keys,
     list_method_blocks,
@@ -17,7 +18,10 @@ from workflow_scripts.config.layers import (
     merge_section,
     merge_settings,
 )
+from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.packages import NAMED
+
+SHARED = "intervention"  # the section with keys that all methods on a task share
 
 
 class ReplacedKey(NamedTuple):
@@ -44,6 +48,7 @@ def list_setting_problems(catalogue: Catalogue, run: Run, scale: str) -> list[st
     blocks = list_task_blocks(catalogue, run.task, scale)
     blocks += list_method_blocks(catalogue, run, scale)
     problems: dict[str, None] = {}
+    problems |= dict.fromkeys(_find_shared_keys(catalogue, run, scale))
     for section in SECTIONS:
         entries = merge_section(blocks, section)
         problems |= dict.fromkeys(find_unknown_keys(section, entries, run.task, kind))
@@ -57,6 +62,23 @@ def list_setting_problems(catalogue: Catalogue, run: Run, scale: str) -> list[st
                 lines = _locate_wrong_values(settings_class, section, key, setting)
                 problems |= dict.fromkeys(lines)
     return list(problems)
+
+
+def _find_shared_keys(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
+    """Yield a problem for each key of a method's interventions that only a task may have.
+
+    The candidate words are made once for all methods, from a split and options of the task.
+    """
+    of_task = drop_places(merge_section(list_task_blocks(catalogue, run.task, scale), SHARED))
+    of_task.setdefault("split", Intervention.model_fields["split"].default)
+    for block in list_method_blocks(catalogue, run, scale):
+        for key in ("split", "candidates"):
+            value = getattr(block.content, SHARED).get(key)
+            if value is None or value == of_task.get(key):
+                continue
+            place = block.place / SHARED / key
+            rule = f"key '{SHARED}.{key}' has no effect here: all methods on a task share it"
+            yield f"{place}: {rule}; set it in catalogue/tasks, in an entry that extends the task"
 
 
 def _locate_wrong_values(

@@ -291,7 +291,7 @@ def _make_spec(
     kinds = catalogue.methods[run.method].kinds
     if kind not in kinds:
         problem = f"{run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}"
-        raise UserError(f"{name}: {problem}")
+        raise UserError(f"{name}: {problem}; name another task or method")
     sections = parse_sections(values, kind, name)
     _check_blocks(sections, name)
     data = resolve_data(catalogue, run.task, scale)

@@ -16,11 +16,20 @@ from workflow_scripts.common.system import PROJECT
 from workflow_scripts.provenance.digest_cache import hash_source, open_cache
 
 PACKAGE = "workflow_scripts"
-# Packages that cannot change a result: `common` computes nothing. The specs and file names that
+# Packages whose code is in no digest. `common` computes nothing. The specs and file names that
 # `config` makes are parameters and inputs of the rules, so Snakemake compares them itself.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
-# Two modules of `config` can: reporting reads cells and claims with them.
-WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display_schema")}
+# These modules of `config` are in digests: tables, figures and claims call them when they are made.
+CALLED_BY_REPORTS = (
+    "analysis_plan",
+    "axes",
+    "catalogue",
+    "claim_needs",
+    "display_schema",
+    "displays",
+    "specs",
+)
+WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in CALLED_BY_REPORTS}
 
 
 class Module(NamedTuple):

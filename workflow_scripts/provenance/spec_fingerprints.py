@@ -133,7 +133,13 @@ def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint
 def _fingerprint_scoring(
     settings: Evaluation | Intervention, spec: ModelSpec, modules: tuple[str, ...]
 ) -> Fingerprint:
-    """Fingerprint a scoring of the run of `spec` by its settings."""
+    """Fingerprint a scoring of the run of `spec` by its settings.
+
+    Device, threads and seeds are set as for a training. Random weights are drawn as one draws them.
+    """
+    modules += (f"{PACKAGE}.training.machine",)
+    if isinstance(spec, GivenWeightsSpec) and spec.origin is None:
+        modules += (f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec.kind}.training_setup")
     classes: dict[str, type[BaseModel]] = {"": type(settings)}
     if isinstance(spec, GivenWeightsSpec):
         for section, settings_class in _map_model_settings(spec).items():

@@ -1,16 +1,11 @@
-"""Find files of results and downloads that are missing, or that differ from their recorded sha256.
+"""Find files of results and downloads that are missing, or differ from their recorded sha256."""
 
-A manifest has the sha256 of the other files of its folder. A record has that of the manifest; of a
-table, a figure or claims, that of each file. It also has a digest of its own content.
-"""
-
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import HOW_TO_FIX, hash_file, read_mapping
-from workflow_scripts.provenance.record import OUTPUT_DIGESTS, OWN_DIGEST, is_record_unchanged
+from workflow_scripts.common.files import read_mapping
+from workflow_scripts.provenance.record import OWN_DIGEST
+from workflow_scripts.provenance.recorded_digests import find_damaged_parts, list_listed_files
 from workflow_scripts.workflow.result_patterns import (
     ANALYSIS,
     CANDIDATES,
@@ -49,10 +44,16 @@ def find_damaged_files(rule: str, wildcards: dict[str, str]) -> list[str]:
     """
     damaged = []
     if rule in MANIFESTS:
-        damaged += _compare_files(Path(str(MANIFESTS[rule]).format(**wildcards)))
+        is_download = rule in DOWNLOADING_RULES
+        damaged += find_damaged_parts(locate_manifest(rule, wildcards), is_download=is_download)
     if rule not in DOWNLOADING_RULES:
-        damaged += _compare_with_record(locate_record(rule, wildcards))
+        damaged += find_damaged_parts(locate_record(rule, wildcards))
     return damaged
+
+
+def locate_manifest(rule: str, wildcards: dict[str, str]) -> Path:
+    """Return the manifest of a result, of a rule in MANIFESTS."""
+    return Path(str(MANIFESTS[rule]).format(**wildcards))
 
 
 def has_output_digests(rule: str, wildcards: dict[str, str]) -> bool:
@@ -75,65 +76,14 @@ def find_missing_files(rule: str, wildcards: dict[str, str]) -> list[Path]:
         return []
     files = [Path(str(pattern).format(**wildcards)) for pattern in KEPT_FILES[rule]]
     if rule == "analyse":  # its further tables
-        manifest = Path(str(MANIFESTS[rule]).format(**wildcards))
-        files += [file for file, _ in _read_digests(manifest)]
+        files += _list_named_files(locate_manifest(rule, wildcards))
     files.append(locate_record(rule, wildcards))
     return [file for file in dict.fromkeys(files) if not file.exists()]
 
 
-def _read_digests(manifest: Path) -> list[tuple[Path, str]]:
-    """Return the files that a manifest names, each with its sha256; none if it cannot be read."""
+def _list_named_files(manifest: Path) -> list[Path]:
+    """Return the files that a manifest names; none if it cannot be read."""
     try:
-        return list(_list_files(manifest, read_mapping(manifest)))
+        return [file for file, _ in list_listed_files(manifest, read_mapping(manifest))]
     except UserError:  # find_damaged_files says it
         return []
-
-
-def _compare_files(manifest: Path) -> Iterator[str]:
-    """Yield a sentence for each file that differs from its sha256 in a manifest."""
-    if not manifest.exists():
-        return
-    try:
-        files = list(_list_files(manifest, read_mapping(manifest)))
-    except UserError as error:
-        yield str(error)
-        return
-    for file, sha256 in files:
-        if file.is_file() and hash_file(file) != sha256:
-            yield f"{file} differs from the sha256 in {manifest.name}"
-
-
-def _compare_with_record(record: Path) -> Iterator[str]:
-    """Yield a sentence for each file that differs from its sha256 in a record, and for the record.
-
-    Records of earlier versions have no sha256.
-    """
-    if not record.exists():
-        return
-    try:
-        content = read_mapping(record)
-        if OWN_DIGEST not in content and OUTPUT_DIGESTS not in content:
-            return
-        is_unchanged = is_record_unchanged(record)
-    except UserError as error:
-        yield str(error)
-        return
-    if not is_unchanged:
-        yield f"{record} differs from its own {OWN_DIGEST}"
-        return
-    for name, sha256 in content.get(OUTPUT_DIGESTS, {}).items():
-        file = record.with_name(name)
-        if file.is_file() and hash_file(file) != sha256:
-            yield f"{file} differs from the sha256 in {record.name}"
-
-
-def _list_files(manifest: Path, content: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield the files that a manifest names, each with its sha256."""
-    if "files" not in content:  # of a download, whose manifest is <file>.json
-        yield manifest.with_suffix(""), content.get("sha256", "")
-        return
-    if not isinstance(content["files"], dict):
-        raise UserError(f"{manifest}: 'files' must be a mapping; {HOW_TO_FIX}")
-    for name, entry in content["files"].items():
-        sha256 = entry.get("sha256", "") if isinstance(entry, dict) else entry
-        yield manifest.parent / name, sha256

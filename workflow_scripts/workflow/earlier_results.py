@@ -8,7 +8,7 @@ then finds it up to date, and reruns what was computed from the result that it r
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_atomically, write_json
 from workflow_scripts.common.result_folders import RESULTS, EarlierFolder
+from workflow_scripts.common.scratch_folders import remove_leftovers
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.result_patterns import locate_record
@@ -64,14 +65,24 @@ class EarlierResults:
                         self.keep(result)
         remove_oldest(self.limit)
 
-    def keep(self, result: Result) -> None:
-        """Link the files of a result, unless it is kept already or larger than the limit."""
-        folder = RESULTS.scale(result.wildcards["scale"]).earlier(result.key)
+    def can_keep(self, result: Result) -> bool:
+        """Whether `keep` keeps a result: it says what made it, and is not larger than the limit.
+
+        What --touch has accepted may have the name of another result that is kept.
+        """
+        if not _has_own_record(result):
+            return False
+        return _locate_kept(result).entry.exists() or result.size <= self.limit
+
+    def keep(self, result: Result) -> bool:
+        """Link the files of a result, unless it is kept already; return whether it is kept then."""
+        if not self.can_keep(result):
+            return False
+        folder = _locate_kept(result)
+        if folder.entry.exists():
+            return True
         files = result.list_files()
         stats = {str(file.relative_to(result.folder)): file.stat() for file in files}
-        size = sum(stat.st_size for stat in stats.values())
-        if folder.entry.exists() or size > self.limit or not _has_own_record(result):
-            return
         with write_atomically(folder.path) as temporary:
             copy = EarlierFolder(temporary)
             for name in stats:
@@ -86,15 +97,21 @@ class EarlierResults:
                 outputs=result.outputs,
             )
             write_json(copy.entry, entry.model_dump())
+        return True
 
-    def restore_fitting(self, jobs: JobInputs, *, is_dry_run: bool = False) -> int:
+    def restore_fitting(
+        self, jobs: JobInputs, is_needed: Callable[[Result], bool], *, is_dry_run: bool = False
+    ) -> int:
         """Put results that fit in the place of those that are there; return how many.
 
-        A dry run only counts them.
+        is_needed: whether the call is for a result. A dry run only counts them.
         """
         checksums = Checksums()
         restored = 0
-        waiting = [kept for kept in list_kept() if _matches_settings(kept.result, jobs)]
+        waiting = []
+        for kept in list_kept():
+            if is_needed(kept.result) and _matches_settings(kept.result, jobs):
+                waiting.append(kept)
         waiting.sort(key=lambda kept: KEPT_STAGES.index(kept.result.stage))
         done: set[Path] = set()
         while True:
@@ -122,12 +139,20 @@ class EarlierResults:
             return False
         present = self.snakemake.read_remaining(result.rule, result.wildcards, result.outputs)
         if present is None:
-            return True
-        if present.size > self.limit:  # it could not be kept
+            return not self._is_of_unknown_making(result)
+        if not self.can_keep(present):  # nothing is replaced that is not kept
             return False
         if len(present.records) < len(result.records):  # more of it has been deleted
             return True
         return not (_matches_settings(present, jobs) and checksums.match(present.inputs))
+
+    def _is_of_unknown_making(self, result: Result) -> bool:
+        """Whether there is a result of which Snakemake has no record, as of one that was copied.
+
+        What a job or `_restore` has left unfinished may be replaced.
+        """
+        outputs = [output for output in result.outputs if Path(output).exists()]
+        return bool(outputs) and not self.snakemake.is_any_incomplete(outputs)
 
     def _restore(self, kept: "KeptResult") -> bool:
         """Put a kept result in its place, and keep the one that is there, or what is left of it.
@@ -138,7 +163,8 @@ class EarlierResults:
         present = self.snakemake.read_remaining(result.rule, result.wildcards, result.outputs)
         if present:
             try:
-                self.keep(present)
+                if not self.keep(present):
+                    return False
             except OSError:  # such as a full disk
                 return False
         self.snakemake.start(result)
@@ -210,13 +236,24 @@ class Checksums:
             self.known.pop(str(kept.result.folder / name), None)
 
 
-def restore_earlier(limit: float, jobs: JobInputs) -> None:
-    """Put results that fit in their places if ./reproduce asks for it, and say how many."""
+def restore_earlier(
+    limit: float,
+    jobs: JobInputs,
+    find_targets: Callable[[], Collection[str]],
+    list_jobs: Callable[[], Iterable[SnakemakeJob]],
+) -> None:
+    """Put results that fit in their places if ./reproduce asks for it, and say how many.
+
+    find_targets: returns the files and rules that the call names. list_jobs: lists the jobs of a
+    call that names none. A dry run changes nothing.
+    """
     mode = os.environ.get(MODE)
     if not mode or not limit or not list_earlier_folders():
         return
-    count = EarlierResults(limit).restore_fitting(jobs, is_dry_run=mode == "count")
-    remove_oldest(limit)
+    is_needed = select_needed(find_targets(), list_jobs)
+    count = EarlierResults(limit).restore_fitting(jobs, is_needed, is_dry_run=mode == "count")
+    if mode != "count":
+        remove_oldest(limit)
     if count == 0:
         return
     line = "1 earlier result fits" if count == 1 else f"{count} earlier results fit"
@@ -228,11 +265,35 @@ def restore_earlier(limit: float, jobs: JobInputs) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def select_needed(
+    targets: Collection[str], list_jobs: Callable[[], Iterable[SnakemakeJob]]
+) -> Callable[[Result], bool]:
+    """Return what says whether a call with these targets is for a result.
+
+    Which results a file needs is not known before Snakemake has planned its jobs, so those of its
+    scale count as needed. Rules need those of the jobs that `list_jobs` lists.
+    """
+    files = [target for target in targets if "/" in target]
+    folders = {Path(file).parts[:2] for file in files}
+    names = set()
+    if len(files) < len(targets) or not targets:
+        names = {(job.stage, frozenset(job.wildcards.items())) for job in list_jobs()}
+
+    def is_needed(result: Result) -> bool:
+        is_of_scale = result.folder.parts[:2] in folders
+        return is_of_scale or (result.stage, frozenset(result.wildcards.items())) in names
+
+    return is_needed
+
+
 def remove_oldest(limit: float) -> tuple[int, int]:
     """Remove the results that were kept first, until the rest is not larger than this.
 
-    Return how many were removed, and their bytes.
+    Return how many were removed, and their bytes. What killed processes were keeping is removed,
+    too.
     """
+    for scale in RESULTS.list_scales():
+        remove_leftovers(scale.earlier_results)
     folders = list_earlier_folders()
     sizes = {folder: _measure(folder) for folder in folders}
     rest = sum(sizes.values())
@@ -261,6 +322,11 @@ def list_kept() -> Iterator[KeptResult]:
         yield KeptResult(folder, parse_as(KeptEntry, read_json(folder.entry), folder.entry))
 
 
+def _locate_kept(result: Result) -> EarlierFolder:
+    """Return where a result is kept, or would be."""
+    return RESULTS.scale(result.wildcards["scale"]).earlier(result.key)
+
+
 def _measure(folder: EarlierFolder) -> int:
     files = read_json(folder.entry)["files"]
     return sum(size for size, _ in files.values())
@@ -271,11 +337,7 @@ def _has_own_record(result: Result) -> bool:
 
     It is not after --touch.
     """
-    try:
-        record = read_json(locate_record(result.stage, result.wildcards))
-    except UserError:
-        return False
-    return repr(record.get("fingerprint")) in result.params
+    return result.is_as_recorded_by(locate_record(result.stage, result.wildcards))
 
 
 def _matches_settings(result: Result, jobs: JobInputs) -> bool:

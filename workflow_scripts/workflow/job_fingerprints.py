@@ -1,7 +1,9 @@
 """Fingerprint the jobs of the workflow from what they are given."""
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.result_folders import DOWNLOADS
+from workflow_scripts.data.sources.declared import Source, load_repositories, load_sources
 from workflow_scripts.provenance.code import PACKAGE
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import (
@@ -15,6 +17,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_training,
 )
 from workflow_scripts.tasks.prompt.settings import get_match_rule
+from workflow_scripts.workflow.expected_downloads import list_expected_sha256
 from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
@@ -26,7 +29,7 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
     """
     scale = wildcards.get("scale", "")
     if rule == "fetch":
-        return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
+        return _fingerprint_download(load_sources()[wildcards["source"]])
     if rule == "fetch_model":
         return _fingerprint_model(wildcards["model"])
     if rule in ("prepare", "prepare_large"):
@@ -48,6 +51,29 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
         models = [run.model for run in analysis.runs]
         return fingerprint_analysis(analysis.entry, models, analysis.published_numbers)
     return None
+
+
+def _fingerprint_download(source: Source) -> Fingerprint:
+    """Fingerprint the download of a file.
+
+    Of a file without a pinned sha256 that of trusted.csv counts only where the file here has
+    another one. It is none of the fingerprint otherwise: the first download writes it.
+    """
+    sha256 = source.sha256
+    if sha256 is None:
+        here = _read_downloaded_sha256(source)
+        expected = list_expected_sha256(source) if here else []
+        if expected and here not in expected:
+            sha256 = expected[0]
+    return Fingerprint({"sha256": sha256}, ())
+
+
+def _read_downloaded_sha256(source: Source) -> str | None:
+    """Return the sha256 in the manifest of a download; None if there is none to be read."""
+    try:
+        return read_mapping(DOWNLOADS.source(source.name).manifest).get("sha256")
+    except UserError:
+        return None
 
 
 def _fingerprint_model(model_name: str) -> Fingerprint:

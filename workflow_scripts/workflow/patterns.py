@@ -14,6 +14,7 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.workflow.wildcards import NamePatterns
 
 NOTHING = "(?!)"
+SEED_LIMIT = 2**31
 
 
 def match_catalogue(catalogue: Catalogue) -> NamePatterns:
@@ -50,7 +51,7 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
         "analysis": match_any(analyses),
         "claim": match_any(claims),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
-        "seed": r"seed-\d+",
+        "seed": f"seed-(?:{match_numbers_below(SEED_LIMIT)})",
     }
 
 
@@ -93,6 +94,21 @@ def match_large_data(catalogue: Catalogue) -> dict[str, str]:
         if any(resolve_data(catalogue, task, scale).sources for task in tasks):
             scales.append(scale)
     return {"task": match_any(tasks), "scale": match_any(scales)}
+
+
+def match_numbers_below(limit: int) -> str:
+    """Return a regular expression that matches the numbers from 0 to below a limit.
+
+    They are as `str` writes them, without leading zeros.
+    """
+    digits = str(limit)
+    patterns = ["0", f"[1-9][0-9]{{0,{len(digits) - 2}}}"]  # the shorter ones
+    for position, digit in enumerate(map(int, digits)):
+        lowest = 1 if position == 0 else 0
+        if digit > lowest:  # the first digit that is not that of the limit
+            rest = len(digits) - position - 1
+            patterns.append(f"{digits[:position]}[{lowest}-{digit - 1}][0-9]{{{rest}}}")
+    return "|".join(patterns)
 
 
 def match_any(names: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from workflow_scripts.config.displays import (
 )
 from workflow_scripts.config.requested import find_paper_needs, list_paper_runs, select_claim
 from workflow_scripts.config.specs import list_ancestors
-from workflow_scripts.provenance.fingerprints import fingerprint_report_job
+from workflow_scripts.provenance.fingerprints import digest_page_texts, fingerprint_report_job
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.workflow.jobs import JobInputs
@@ -45,6 +45,10 @@ class ReportJobs:
             return fingerprint_report_job(self.catalogue, self.jobs.config, rule, names)
 
         return self.jobs.record_fingerprints(rule, find_fingerprint)
+
+    def digest_page_texts(self) -> str:
+        """Return the digest of the texts that the page prints and no other job does."""
+        return digest_page_texts(self.catalogue, self.jobs.config)
 
     def _get_display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""

@@ -124,6 +124,11 @@ def find_own_executor() -> str:
     return read_arguments(sys.argv[1:]).executor or "local"
 
 
+def find_own_targets() -> list[str]:
+    """Return the files and rules that the arguments of this process, Snakemake, name."""
+    return list(map(str, read_arguments(sys.argv[1:]).targets or ()))
+
+
 def join_targets(options: list[str], targets: list[str]) -> list[str]:
     """Return the arguments for options and targets."""
     if not targets:

@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import digest, list_files
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import digest, is_system_file, list_files, read_mapping
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.workflow.result_patterns import FOLDERS, get_stage, locate_record
 
@@ -41,6 +42,14 @@ class Result:
         """The parameters that Snakemake recorded, each as Python's literal."""
         record = next(iter(self.records.values()), {})
         return record.get("params") or []
+
+    def is_as_recorded_by(self, file: Path) -> bool:
+        """Whether a record in the folder of the job has the fingerprint that Snakemake recorded."""
+        try:
+            record = read_mapping(file)
+        except UserError:
+            return False
+        return repr(record.get("fingerprint")) in self.params
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -115,8 +124,16 @@ class SnakemakeRecords:
 
     def start(self, result: Result) -> None:
         """Mark the outputs as incomplete: a job that is interrupted now is run again."""
-        for output in result.records:
+        self.mark_incomplete(result.records)
+
+    def mark_incomplete(self, outputs: Iterable[str]) -> None:
+        """Mark outputs as incomplete: the next call makes them again, or takes them as current."""
+        for output in outputs:
             self._store._mark_incomplete(output, None)
+
+    def is_any_incomplete(self, outputs: Iterable[str]) -> bool:
+        """Whether an output is marked as incomplete."""
+        return bool(self._store._filter_incomplete_keys(list(outputs)))
 
     def finish(self, result: Result) -> None:
         """Write the records of a result that is in its place."""
@@ -125,12 +142,20 @@ class SnakemakeRecords:
         for output in result.records:
             self._store._unmark_incomplete(output)
 
-    def list_recent_outputs(self, since: float) -> Iterator[str]:
-        """Yield the outputs whose records were written since a time, in seconds since 1970."""
+    def list_recent_outputs(self, since: float) -> Iterator[Result]:
+        """Yield the outputs whose records were written since a time, in seconds since 1970.
+
+        Each is a result without wildcards, and has one output.
+        """
         folder = Path(self._store._metadata_path)
-        for file in list_files(folder, "**/*"):
-            if file.is_file() and file.stat().st_mtime >= since:
-                yield decode_output_name(file.relative_to(folder))
+        for file in folder.rglob("*"):
+            if not file.is_file() or file.stat().st_mtime < since:  # most; the rest takes longer
+                continue
+            name = file.relative_to(folder)
+            if not is_system_file(name):
+                output = decode_output_name(name)
+                record = self._store._io_read(self._store._metadata_path, output)
+                yield Result(record.get("rule") or "", {}, {output: record}, [output])
 
 
 def decode_output_name(file: Path) -> str:

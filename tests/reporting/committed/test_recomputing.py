@@ -27,7 +27,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("verdicts.md", "glossary.md"):
         shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
     folder = tmp_path / "results/reference/small"
-    shutil.copytree(REFERENCE, folder, ignore=shutil.ignore_patterns("figures"))
+    shutil.copytree(REFERENCE, folder)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -218,7 +218,7 @@ def test_changed_predictions_are_an_error(checkout, capsys):
 
 def test_all_of_the_committed_results_agree(checkout, capsys):
     assert main(["verify", "results/reference/small"]) == 0
-    first, predictions, *unscored, tables, last = capsys.readouterr().out.splitlines()
+    first, predictions, *unscored, tables, figures, last = capsys.readouterr().out.splitlines()
     assert first.startswith("17 primary claims (15 of papers, 2 controls of ours) recomputed ")
     # 6 seeds x 6 models x 2 methods on IDM, 8 x 2 and 5 x 2 on SCAN, 6 x 2 of SmolLM2
     computed = f" scores of {72 + 16 + 10 + 12} runs computed again from their predictions"
@@ -232,7 +232,28 @@ def test_all_of_the_committed_results_agree(checkout, capsys):
         )
     ]
     number = int(tables.split(" cells")[0].replace(",", ""))
-    assert number > 1000 and last == "results/reference/small: all agree"
+    assert number > 1000
+    n_figures = len(list((REFERENCE / "figures").glob("*/*.csv")))
+    # That of the sememes is made of a further table of an analysis.
+    expected = f"{n_figures - 1} figures drawn again from the scores; 1 more of what is not"
+    assert figures == f"{expected} committed"
+    assert last == (
+        "results/reference/small: verdicts, predictions, tables and the values of figures agree; "
+        "curves.csv, provenance.json, datasets.json and pictures are not compared"
+    )
+
+
+@pytest.mark.slow
+def test_a_changed_value_of_a_figure_is_an_error(checkout, capsys):
+    file = checkout / "results/reference/small/figures/carma/figure2a.csv"
+    lines = file.read_text().split("\n")
+    lines[1] = re.sub(r"(\d)\.(\d)", r"\1.9\2", lines[1], count=1)
+    assert lines[1] != file.read_text().split("\n")[1]
+    file.write_text("\n".join(lines))
+    assert main(["verify", "results/reference/small"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: carma/figure2a: figure2a.csv:2: is ")
+    assert ", by the scores " in error
 
 
 @pytest.mark.slow

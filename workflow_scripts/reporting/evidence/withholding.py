@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.displays import list_score_files
+from workflow_scripts.provenance.planned_seeds import collect_planned_seeds
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
 
 
@@ -17,17 +18,12 @@ def find_withheld(
 
     shown_seeds: (variant, seed) of what a paper's displays read; numbers without a seed have None.
     intervened: variants that are scored only if they have scores under interventions, too.
-    A variant is withheld if planned seeds are among what is read. The seeds of a variant are those
-    of the paper's own plans, or of another paper's if its own name no claim about it.
+    A variant is withheld if planned seeds are among what is read.
     """
     seeds_of_variant: dict[VariantKey, set[int | None]] = defaultdict(set)
     for variant, seed in shown_seeds:
         seeds_of_variant[variant].add(seed)
-    planned_seeds: dict[VariantKey, list[int]] = {}
-    # The paper's own plans come last, so that they count.
-    papers = results.catalogue.papers
-    for key in sorted(papers, key=lambda key: key == results.paper):
-        planned_seeds |= papers[key].list_planned_seeds(results.scale)
+    planned_seeds = collect_planned_seeds(results.catalogue, results.paper, results.scale)
     withheld = {}
     for variant in seeds_of_variant.keys() & planned_seeds.keys():
         planned = planned_seeds[variant]

@@ -4,6 +4,7 @@ See https://www.researchobject.org/workflow-run-crate/.
 """
 
 import mimetypes
+from collections.abc import Iterable
 from pathlib import Path
 
 from rocrate.model.contextentity import ContextEntity
@@ -11,8 +12,9 @@ from rocrate.model.creativework import CreativeWork
 from rocrate.model.file import File
 from rocrate.rocrate import ROCrate
 
-from workflow_scripts.common.files import hash_file, read_json
+from workflow_scripts.common.files import hash_file, is_system_file, read_json
 from workflow_scripts.common.result_folders import AnalysisFolder, ScaleFolder
+from workflow_scripts.common.system import list_tracked_files
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import list_expected_results
@@ -26,18 +28,25 @@ LICENCE = "https://spdx.org/licenses/Apache-2.0"
 # Files that made the results; `verify` recomputes the numbers from them.
 WORKFLOW_FILES = (
     "rules/*.smk",
-    "rules/captions/*",
+    "rules/captions/*.rst",
     "config.yaml",
     "catalogue/*.yaml",
     "catalogue/*/*.yaml",
     "catalogue/*.csv",
-    "papers/*/*",
-    "papers/*/captions/*",
-    "papers/*/plans/*",
+    "papers/*/experiments.yaml",
+    "papers/*/displays.yaml",
+    "papers/*/claims.yaml",
+    "papers/*/analysis_plan.yaml",
+    "papers/*/published.csv",
+    "papers/*/captions/*.rst",
+    "papers/*/plans/*.yaml",
     "envs/requirements.lock",
     "pyproject.toml",
     "trusted.csv",
 )
+# Files that explain them. Next to them are drafts, so that those alone are packed that git tracks,
+# where there is git.
+NOTES = ("papers/*/*",)
 mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
 
@@ -85,11 +94,27 @@ def make_crate(catalogue: Catalogue, config: Config, results: ScaleFolder) -> tu
 
 
 def list_workflow_files() -> list[Path]:
-    """List the files of the workflow, in the current folder."""
-    files: set[Path] = set()
-    for pattern in WORKFLOW_FILES:
-        files.update(file for file in Path(".").glob(pattern) if file.is_file())
+    """List the files of the workflow, in the current folder.
+
+    Hidden files, and those of the operating system and of editors, are left out.
+    """
+    files = _list_matching_files(WORKFLOW_FILES)
+    tracked = list_tracked_files(Path())
+    for file in _list_matching_files(NOTES):
+        if tracked is None or file.as_posix() in tracked:
+            files.add(file)
     return sorted(files)
+
+
+def _list_matching_files(patterns: Iterable[str]) -> set[Path]:
+    """List the files that match a pattern and that a person wants to be seen."""
+    files: set[Path] = set()
+    for pattern in patterns:
+        for file in Path().glob(pattern):
+            is_hidden = any(part.startswith(".") for part in file.parts)
+            if file.is_file() and not is_hidden and not is_system_file(file):
+                files.add(file)
+    return files
 
 
 def list_requested_files(results: ScaleFolder, catalogue: Catalogue, config: Config) -> list[Path]:

@@ -1,7 +1,7 @@
 """Find faults of a crate: files against their checksums, numbers against its scores."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
+from workflow_scripts.provenance.recorded_digests import find_damaged_parts
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
 from workflow_scripts.reporting.claims.outcome import Outcome
 from workflow_scripts.reporting.evidence.paper_results import PaperResults
@@ -39,7 +40,8 @@ EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
     """Verify `crate`, unpacked in a folder; return what was verified, and the faults.
 
-    The numbers are recomputed only if all files are as listed.
+    The numbers are recomputed only if all files are as listed. Only if they agree, files are
+    compared with the sha256 that manifests and records of the crate have.
     """
     listed = read_checksums(folder, crate)
     faults = find_file_faults(folder, listed)
@@ -59,6 +61,8 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
         if not faults:
             recomputed, faults = find_number_faults(catalogue, config, results)
             verified += recomputed
+        if not faults:
+            faults = find_digest_faults(folder, listed)
     except UserError as error:  # the configuration is missing or broken
         faults.append(str(error))
     return verified, faults
@@ -124,6 +128,19 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
         if actual != listed[name]:
             faults.append(f"{name}: sha256 is {actual}, not {listed[name]}")
     return faults
+
+
+def find_digest_faults(folder: Path, listed: Collection[str]) -> list[str]:
+    """List files of the results that differ from a manifest or a record in the crate.
+
+    Whoever changes a file can list its new sha256; these have that of the job.
+    """
+    files = {folder / name for name in listed}
+    faults: dict[str, None] = {}
+    for file in sorted(files):
+        if file.suffix == ".json" and file.is_relative_to(CrateFolder(folder).results.path):
+            faults |= dict.fromkeys(find_damaged_parts(file, files))
+    return [fault.removeprefix(f"{folder}/") for fault in faults]
 
 
 def list_expected_results(

@@ -1,4 +1,4 @@
-"""What killed processes leave of a large folder."""
+"""What killed processes leave of the folders and files that they write."""
 
 import os
 import platform
@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.common.large_folders import LOCK, remove_leftovers, write_large_folder
+from workflow_scripts.common.files import check_replaceable, list_files, write_atomically
+from workflow_scripts.common.scratch_folders import LOCK, remove_leftovers
 
 ROOT = Path(__file__).parents[2]
 WRITES = """
 import sys, time
 from pathlib import Path
-from workflow_scripts.common.large_folders import write_large_folder
-with write_large_folder(Path(sys.argv[1])) as folder:
+from workflow_scripts.common.files import write_atomically
+with write_atomically(Path(sys.argv[1])) as folder:
     folder.mkdir()
     (folder / "part").write_text("x")
     print("wrote", flush=True)
@@ -49,7 +50,7 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one_and_what_another_
     other, written = start(target)
     assert not left.exists() and (written / target.name / "part").exists()
     try:
-        with write_large_folder(target) as folder:
+        with write_atomically(target) as folder:
             folder.mkdir()
             (folder / "whole").write_text("y")
         assert (written / target.name / "part").exists()
@@ -57,7 +58,7 @@ def test_what_a_killed_process_left_is_deleted_by_the_next_one_and_what_another_
         other.kill()
         other.wait()
     assert [path.name for path in target.iterdir()] == ["whole"]
-    with write_large_folder(target) as folder:
+    with write_atomically(target) as folder:
         folder.mkdir()
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
@@ -73,7 +74,7 @@ def test_what_is_left_is_deleted_at_once_on_this_machine_and_later_on_others(
     for age, is_kept in ((hours / 2 * 3600, machine == "another"), (hours * 3600, False)):
         made = time.time() - age
         os.utime(scratch, (made, made))
-        remove_leftovers(tmp_path / "data")
+        remove_leftovers(tmp_path, "data")
         assert scratch.exists() == is_kept
         if not is_kept:
             break
@@ -87,5 +88,36 @@ def test_folders_of_others_are_kept(tmp_path: Path, name: str):
     if name != ".data.abcdefgh":
         (folder / LOCK).touch()
     os.utime(folder, (0, 0))
-    remove_leftovers(tmp_path / "data")
+    remove_leftovers(tmp_path, "data")
     assert folder.exists()
+
+
+def test_those_of_earlier_versions_have_no_lock_and_are_deleted_after_days(tmp_path: Path):
+    scratch = tmp_path / ".data.abcdefgh"
+    (scratch / "data").mkdir(parents=True)
+    for days, is_kept in ((2, True), (4, False)):
+        made = time.time() - days * 24 * 3600
+        os.utime(scratch, (made, made))
+        remove_leftovers(tmp_path, "data")
+        assert scratch.exists() == is_kept
+
+
+@pytest.mark.quick_faults
+def test_what_a_killed_process_left_in_a_folder_does_not_block_its_replacement(tmp_path: Path):
+    """As the scores in the folder of a run; what a process writes there stays."""
+    folder = tmp_path / "seed-1"
+    folder.mkdir()
+    (folder / "run.json").touch()
+    killed, left = start(folder / "eval")
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    other, written = start(folder / "interventions")
+    try:
+        assert list_files(folder) == [folder / "run.json"]
+        check_replaceable(folder, ["run.json"])
+        assert not left.exists() and written.exists()
+    finally:
+        other.kill()
+        other.wait()
+    check_replaceable(folder, ["run.json"])
+    assert list(folder.iterdir()) == [folder / "run.json"]
