@@ -21,9 +21,9 @@ from workflow_scripts.common.files import (
     hash_files,
     list_files,
     read_json,
+    write_atomically,
     write_json,
 )
-from workflow_scripts.common.large_folders import write_large_folder
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.task_sources import DataOptions
@@ -280,7 +280,7 @@ def write_data(dataset: Dataset, spec: DataSpec, out: Path) -> None:
     notes = []
     if dataset.protocol == "stand_in":
         notes.append("stand-in data: generated, in the format of the real data")
-    with write_large_folder(out) as folder:
+    with write_atomically(out) as folder:
         folder.mkdir()
         content = dataset.write(folder)
         _check_splits(content["splits"], spec)
