@@ -421,7 +421,6 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(faults
 @pytest.mark.parametrize(
     ("file", "has_digest"),
     [
-        ("runs/cogs/transformer/default/seed-1/training.csv", "run.json"),
         ("runs/cogs/transformer/default/seed-1/eval/evaluation.json", "record.json"),
         ("figures/sq_transformer/learning-curves.svg", "learning-curves.json"),
     ],

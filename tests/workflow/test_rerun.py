@@ -431,7 +431,7 @@ def test_pre_training_reruns_what_starts_from_it(demo):
 
 def test_options_of_an_intervention_rerun_no_training(demo):
     with demo.edited("catalogue/tasks/prompts.yaml") as tasks:
-        tasks["idm"]["when"].append({"task": "idm", "intervention": {"rates": [0.3]}})
+        tasks["idm"]["when"].append({"task": "idm", "intervention": {"rates": [0.25, 0.3, 0.4]}})
     planned = named(demo.planned())
     assert of_rule(planned, "train", "evaluate", "candidates") == set()
     assert of_rule(planned, "intervene") and all(

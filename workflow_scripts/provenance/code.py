@@ -21,15 +21,15 @@ PACKAGE = "workflow_scripts"
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
 # These modules of `config` are in digests: tables, figures and claims call them when they are made.
 CALLED_BY_REPORTS = (
-    "analysis_plan",
-    "axes",
-    "catalogue",
-    "claim_needs",
-    "display_schema",
-    "displays",
-    "specs",
+    "config.analysis_plan",
+    "config.axes",
+    "config.catalogue",
+    "config.claim_needs",
+    "config.display_schema",
+    "config.displays",
+    "config.specs",
 )
-WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in CALLED_BY_REPORTS}
+WITH_EFFECT = {f"{PACKAGE}.{name}" for name in CALLED_BY_REPORTS}
 
 
 class Module(NamedTuple):

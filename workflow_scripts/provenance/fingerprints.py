@@ -131,7 +131,8 @@ def digest_page_texts(catalogue: Catalogue, config: Config) -> str:
     Those of tables, figures and claims are left out: the page is written after each of them.
     """
     papers = {}
-    for key, paper in catalogue.papers.items():
+    for key in config.papers:
+        paper = catalogue.papers[key]
         method = catalogue.methods.get(key.replace("_", "-"))
         papers[key] = {
             "title": paper.experiments.title,
