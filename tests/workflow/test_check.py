@@ -237,6 +237,7 @@ def test_tables_and_claims_of_other_scores_are_named(reported: Project):
     assert error.startswith("error: 3 results were made from other files than those")
 
 
+@pytest.mark.slow
 def test_a_citation_is_on_the_page_alone(reported: Project):
     assert reported.planned() == set()
     with reported.edited("papers/mine/experiments.yaml") as content:
