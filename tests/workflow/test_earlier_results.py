@@ -171,7 +171,7 @@ def test_a_result_without_snakemakes_records_is_not_replaced():
     ],
 )
 def test_a_call_takes_back_what_it_is_for(targets: list[str], count: int):
-    """Without a file the results of its jobs, here the data alone; with one those of its scale."""
+    """A call without a file takes back what its jobs need, here the data; with one, its scale."""
     make("prepare", "A", "first")
     make("candidates", "A", "of first")
     keep("candidates", "prepare")

@@ -839,7 +839,7 @@ def verify_checksum(path: Path) -> None:
 
     Nothing is verified if the file, its manifest, or an entry for the file is missing.
     """
-    for manifest in _list_manifests(path.parent):
+    for manifest in list_manifests(path.parent):
         if manifest.exists() and path.exists():
             expected = read_mapping(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
@@ -849,7 +849,7 @@ def verify_checksum(path: Path) -> None:
                 )
 
 
-def _list_manifests(folder: Path) -> list[Path]:
+def list_manifests(folder: Path) -> list[Path]:
     """Return where the manifest of a folder may be, of which there is one."""
     return [
         EvaluationFolder(folder).manifest,

@@ -106,7 +106,7 @@ def _place_errors(place: str) -> Iterator[None]:
 
 
 def _place(lines: Iterable[str], place: str) -> list[str]:
-    """Put a place before each line that has no file and line of its own."""
+    """Put `place` before each line that does not begin with a file and a line number."""
     return [line if IS_PLACED.match(line) else f"{place}: {line}" for line in lines]
 
 

@@ -15,13 +15,10 @@ from workflow_scripts.common.files import digest, hash_file, read_mapping
 from workflow_scripts.common.result_folders import (
     DOWNLOADS,
     RESULTS,
-    AnalysisFolder,
-    CandidateFolder,
     DataFolder,
-    EvaluationFolder,
-    InterventionFolder,
     RunFolder,
     ScaleFolder,
+    list_manifests,
 )
 from workflow_scripts.data.sources.declared import load_sources
 from workflow_scripts.workflow.changes import join_first
@@ -188,7 +185,7 @@ class InputComparison:
 
     def _list_digests(self, file: Path, manifest: Path | None = None) -> list[str]:
         """Return the sha256 that a manifest has of a file; without one, the manifest next to it."""
-        manifests = [manifest] if manifest else _list_manifests_next_to(file)
+        manifests = [manifest] if manifest else list_manifests(file.parent)
         digests = []
         for candidate in manifests:
             name = file.relative_to(candidate.parent).as_posix()
@@ -205,18 +202,6 @@ class InputComparison:
             except UserError:
                 self._contents[file] = {}
         return self._contents[file]
-
-
-def _list_manifests_next_to(file: Path) -> list[Path]:
-    """Return where the manifest with the sha256 of scores, a curve or words may be."""
-    folder = file.parent
-    return [
-        EvaluationFolder(folder).manifest,
-        InterventionFolder(folder).manifest,
-        AnalysisFolder(folder).manifest,
-        CandidateFolder(folder).manifest,
-        RunFolder(folder).manifest,
-    ]
 
 
 def _list_downloads(record: dict[str, Any]) -> Iterator[Input]:
