@@ -58,7 +58,7 @@ def list_states() -> list[Path]:
 
 
 def measure_folder(path: Path) -> int:
-    """Return the bytes of all files in a folder, of several names of one file once."""
+    """Return the bytes of all files in a folder; a file with several hard links counts once."""
     sizes = {}
     for folder, _, names in os.walk(path):
         for name in names:

@@ -90,7 +90,7 @@ def _is_left(scratch: Path) -> bool:
 
 
 def is_locked(lock: Path) -> bool:
-    """Whether a process holds the lock on a file, or may hold it: no file system tells."""
+    """Whether a process holds the lock on a file, or may: some file systems have no locks."""
     descriptor = os.open(lock, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

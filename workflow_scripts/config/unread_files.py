@@ -55,7 +55,7 @@ def find_unread_paper_files(folder: Path, displays: Collection[str] | None) -> I
 
 
 def _find_unread(folder: Path, files: Collection[str], folders: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for each file and folder that is none of these."""
+    """Yield a sentence for each file and folder whose name is not among these."""
     for path in _list_visible(folder):
         known = folders if path.is_dir() else files
         if path.name not in known and not (path.is_file() and path.suffix in FREE_SUFFIXES):

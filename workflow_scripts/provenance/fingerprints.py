@@ -59,7 +59,7 @@ def fingerprint_display(
 def describe_planned_seeds(
     catalogue: Catalogue, paper: str, display: Display, runs: Iterable[Run], scale: str
 ) -> dict[str, list[int]]:
-    """Return variant -> planned seeds, of those of which a display shows a planned seed.
+    """Return the planned seeds of each variant of which a display shows one of them.
 
     It shows no number of them before all planned seeds are scored. Of an analysis all variants
     count, whatever seeds it reads.

@@ -268,7 +268,7 @@ def restore_earlier(
 def select_needed(
     targets: Collection[str], list_jobs: Callable[[], Iterable[SnakemakeJob]]
 ) -> Callable[[Result], bool]:
-    """Return what says whether a call with these targets is for a result.
+    """Return a function that tells whether a call with these targets needs a result.
 
     Which results a file needs is not known before Snakemake has planned its jobs, so those of its
     scale count as needed. Rules need those of the jobs that `list_jobs` lists.

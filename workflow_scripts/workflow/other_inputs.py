@@ -41,7 +41,7 @@ class Input(NamedTuple):
 
     @property
     def is_other(self) -> bool:
-        """Whether it is another one now."""
+        """Whether it differs from what the job has read."""
         return bool(self.now) and isinstance(self.recorded, str) and self.recorded not in self.now
 
 

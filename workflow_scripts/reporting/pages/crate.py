@@ -107,7 +107,7 @@ def list_workflow_files() -> list[Path]:
 
 
 def _list_matching_files(patterns: Iterable[str]) -> set[Path]:
-    """List the files that match a pattern and that a person wants to be seen."""
+    """List the files that match a pattern, without those that are hidden or of an editor."""
     files: set[Path] = set()
     for pattern in patterns:
         for file in Path().glob(pattern):
